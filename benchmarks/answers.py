@@ -1,4 +1,4 @@
-"""Write what every command prints and writes, on small inputs, to one folder.
+"""Write the output of every command, on small inputs, to one folder.
 
 Run it before and after a change that should not change a word, and compare the folders::
 
@@ -37,7 +37,7 @@ _BINARY = (".parquet", ".png")
 
 
 def plain(content: bytes, folder: Path) -> bytes:
-    """Remove what differs from run to run."""
+    """Remove the values that differ from run to run."""
     content = content.replace(os.fsencode(folder), b"FOLDER")
     for pattern, replacement in _CHANGING:
         content = pattern.sub(replacement, content)

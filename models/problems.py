@@ -102,7 +102,7 @@ def first_problem(error: BaseException | None) -> str:
 
 
 def file_reason(error: Exception) -> str:
-    """Say why a file could not be read or written: as the system does, without number and path."""
+    """Return the system's reason why a file could not be read or written, without number and path."""
     if isinstance(error, UnicodeDecodeError):
         return "bytes that are not text"
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -46,10 +46,10 @@ class TracePart:
         for number, (issued, completed, is_write) in enumerate(rows):
             if is_write:
                 continue
-            others = [row for row in rows[:number] if row[1] > issued]
-            if not others:
+            overlapping = [row for row in rows[:number] if row[1] > issued]
+            if not overlapping:
                 alone_ns.append(completed - issued)
-            elif any(row[2] for row in others):
+            elif any(row[2] for row in overlapping):
                 beside_ns.append(completed - issued)
         self.alone_ms = _mean_ms(alone_ns)
         self.beside_ms = _mean_ms(beside_ns)

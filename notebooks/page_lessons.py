@@ -82,8 +82,8 @@ class PlannedRun:
     @property
     def varied(self) -> list[str]:
         """Return the drawn numbers that change the program, in the order of their names."""
-        given = [self.sets, self.rebuild, self.queue, self.shared_osd, self.pool]
-        return sorted(set(_NUMBER.findall(json.dumps(given))))
+        varying = [self.sets, self.rebuild, self.queue, self.shared_osd, self.pool]
+        return sorted(set(_NUMBER.findall(json.dumps(varying))))
 
     def program(self, numbers: Mapping[str, Any]) -> Program:
         """Return the program for drawn numbers, which the page has without its load."""
@@ -146,11 +146,11 @@ class Measured:
         issued_ns = first.issued_ns
         completed_ns = first.completed_ns
         span_ns = completed_ns.max() - issued_ns.min()
-        other = {}
+        second_stream = {}
         if len(streams) > 1:
             second_ns = streams[1].completed_ns
             span_ns = min(completed_ns.max(), second_ns.max())
-            other = {
+            second_stream = {
                 "other_rate": float((second_ns <= span_ns).sum() / span_ns * 1e9),
                 "other_end_s": float(second_ns.max()) / 1e9,
             }
@@ -165,7 +165,7 @@ class Measured:
             p99_ms=float(latencies_ns[math.ceil(0.99 * count) - 1]) / 1e6,
             met=_met(issued_ns, completed_ns),
             busiest_drive=_busiest_drive(program, result.busy_ns),
-            **other,
+            **second_stream,
         )
 
 
@@ -186,8 +186,8 @@ def _met(issued_ns: npt.NDArray[Any], completed_ns: npt.NDArray[Any]) -> list[fl
     """Return the part of the requests that find at least 0, 1, … others in the system."""
     issued_ns = np.sort(issued_ns)
     gone = np.searchsorted(np.sort(completed_ns), issued_ns, side="right")
-    others = np.arange(len(issued_ns)) - gone
-    return [float((others >= least).mean()) for least in range(MET_MAX + 1)]
+    in_system = np.arange(len(issued_ns)) - gone
+    return [float((in_system >= least).mean()) for least in range(MET_MAX + 1)]
 
 
 class PageLesson:
@@ -200,22 +200,24 @@ class PageLesson:
     """
 
     def __init__(self, name: str) -> None:
-        given = tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))
+        document = tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))
         self.name = name
-        self.title: str = given["title"]
-        self.number: int = given["number"]
-        self.introduction: str = given["introduction"]
+        self.title: str = document["title"]
+        self.number: int = document["number"]
+        self.introduction: str = document["introduction"]
         #: Options of each number that a seed draws
-        self.numbers = {name: _options(one) for name, one in given["numbers"].items()}
-        common = given.get("common", {})
+        self.numbers = {
+            name: _options(one) for name, one in document["numbers"].items()
+        }
+        common = document.get("common", {})
         self.runs = {
             name: PlannedRun(**_merged(common, one))
-            for name, one in given["runs"].items()
+            for name, one in document["runs"].items()
         }
-        self.questions: list[dict[str, Any]] = given["questions"]
+        self.questions: list[dict[str, Any]] = document["questions"]
         #: Files of ``data/``, whose contents expressions call ``part`` and ``report``
-        self.trace: str = given.get("trace", "")
-        self.report: str = given.get("report", "")
+        self.trace: str = document.get("trace", "")
+        self.report: str = document.get("report", "")
 
     def open(self, seed: int | str) -> Lesson:
         """Return the lesson for a seed, with answers that simulate when they are needed."""

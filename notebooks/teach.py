@@ -492,9 +492,9 @@ def _display(item: Any, description: str | None) -> None:
     buffer = BytesIO()
     item.savefig(buffer, format="png", dpi=_SCREEN_DPI)
     picture = b64encode(buffer.getvalue()).decode()
-    words = html.escape(description or _words_of(item))
+    alternative_text = html.escape(description or _words_of(item))
     # Notebook pages leave out the alternative text of a plain picture.
-    page = f'<img alt="{words}" src="data:image/png;base64,{picture}">'
+    page = f'<img alt="{alternative_text}" src="data:image/png;base64,{picture}">'
     ipython.display({"image/png": picture, "text/html": page}, raw=True)
 
 

@@ -648,7 +648,7 @@ def _with_ages(pool: Pool, requested: ClientRequests, dry_ns: int) -> ClientRequ
 
 
 def _workload_runs(prepared: PreparedRun, run: EngineRun) -> list[WorkloadRun]:
-    """Return what happened to the requests of each workload."""
+    """Return the recorded requests of each workload."""
     loads = []
     start = 0
     for sources, workload in zip(prepared.clients, prepared.workloads, strict=True):
@@ -773,7 +773,7 @@ def _result(
 def _scope(
     prepared: PreparedRun, run: EngineRun, loads: Sequence[WorkloadRun]
 ) -> RowScope:
-    """Return what a row of some workloads covers."""
+    """Return the requests and counters that a row of some workloads covers."""
     requested = joined_requests([load.requested for load in loads])
     names = loads[0].counted
     offered = offered_load(
@@ -855,7 +855,7 @@ def _audited_load_row(
 def _row_numbers(
     prepared: PreparedRun, row: ResultRow, scope: RowScope, *, is_saturated: bool
 ) -> RowNumbers:
-    """Return what the audit checks of a row."""
+    """Return the numbers of a row that the audit checks."""
     return row_numbers(
         prepared.pool,
         row,

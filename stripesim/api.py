@@ -510,29 +510,35 @@ def simulate(
     ValueError
         If a workload never ends: it has no number of requests, and ``until_ns`` is not set.
     """
-    own = signature(_simulate).parameters.values()
-    known = [one.name for one in own if one.kind is one.KEYWORD_ONLY]
-    known += [field.name for field in fields(RunSettings)]
-    problems = unknown_arguments("simulate", options, known)
-    if problems:
-        raise AnswerError(*problems)
-    every = workload if isinstance(workload, list | tuple) else [workload]
-    for load in every or [None]:
+    _check_options_of_simulate(options)
+    loads = workload if isinstance(workload, list | tuple) else [workload]
+    for load in loads or [None]:
         if not hasattr(load, "queue_depth"):
             wanted = "what stripesim.workload returns, or a list of such workloads"
             raise AnswerError(Problem(key="workload", got=repr(load), wanted=wanted))
-    asked = [
-        load.workload if isinstance(load, SyntheticStream) else load for load in every
-    ]
-    endless = any(
-        isinstance(load, Synthetic) and load.requests is None for load in asked
-    )
-    if endless and options.get("until_ns") is None:
+    if options.get("until_ns") is None and any(map(_is_endless, loads)):
         raise ValueError(
             "simulate: got a workload without an end, wanted a number of requests, or until_ns"
         )
     result = _simulate(pool, workload, **options)
     return result if unchecked else result.withheld()
+
+
+def _check_options_of_simulate(options: Mapping[str, Any]) -> None:
+    """Refuse options that neither `stripesim.sim.run.simulate` nor its settings have."""
+    parameters = signature(_simulate).parameters.values()
+    known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    known += [field.name for field in fields(RunSettings)]
+    problems = unknown_arguments("simulate", options, known)
+    if problems:
+        raise AnswerError(*problems)
+
+
+def _is_endless(load: Any) -> bool:
+    """Return True if a workload has no number of requests to end after."""
+    if isinstance(load, SyntheticStream):
+        load = load.workload
+    return isinstance(load, Synthetic) and load.requests is None
 
 
 @checking_arguments
@@ -615,8 +621,8 @@ def import_report(
     from stripesim.scenarios.clusters.summary import answer
 
     cluster = import_cluster([Path(file) for file in files])
-    chosen = failures_of if failures else None
-    return answer_of_cluster(*answer(cluster, pools, failures=chosen))
+    failure_answer = failures_of if failures else None
+    return answer_of_cluster(*answer(cluster, pools, failures=failure_answer))
 
 
 @checking_arguments

@@ -84,11 +84,11 @@ def checking_arguments(
     @wraps(function)
     def citing(*args: Any, **keywords: Any) -> Any:
         try:
-            given = signature.bind(*args, **keywords).arguments
+            bound = signature.bind(*args, **keywords).arguments
         except TypeError:
             problems = _call_problems(public_name, parameters, args, keywords)
             raise AnswerError(*problems) from None
-        problems = list(_type_problems(function, parameters, given))
+        problems = list(_type_problems(function, parameters, bound))
         if problems:
             raise AnswerError(*problems)
         try:
@@ -231,12 +231,12 @@ def _are_checked(types: set[Any]) -> bool:
 
 
 def _words_of(types: set[Any]) -> list[str]:
-    """Say what types accept, in the order of `_ACCEPTED`."""
-    words = [text for kind, (_, text) in _ACCEPTED.items() if kind in types]
+    """Describe the values that types accept, in the order of `_ACCEPTED`."""
+    accepted = [text for kind, (_, text) in _ACCEPTED.items() if kind in types]
     for kind in sorted(types - _ACCEPTED.keys(), key=str):
         names = ", ".join(map(str, get_args(kind)))
-        words.append(f"one of {names}" if names else f"a {kind.__name__}")
-    return words
+        accepted.append(f"one of {names}" if names else f"a {kind.__name__}")
+    return accepted
 
 
 def _is_of(value: Any, kind: Any) -> bool:

@@ -16,7 +16,8 @@ SECTOR_BYTES = 512
 Event = tuple[int, str, int, str, bool, int, int]
 """line, action, time_ns, device, is_write, sector, sectors (for X: the first sector of the remainder)."""
 
-_Place = tuple[str, bool, int]
+_Start = tuple[str, bool, int]
+"""Start of a request or command: device, True for a write, first sector."""
 
 
 @dataclass(slots=True)
@@ -61,26 +62,26 @@ class Matcher:
         self._budget = RowBudget(log.source, PENDING_BYTES, "requests in flight")
         # Requests and commands that `take` has not returned yet.
         self._in_flight = 0
-        self._queued: dict[_Place, list[tuple[_Request, int]]] = {}
-        self._flying: dict[_Place, list[_Command]] = {}
-        self._split_off: set[tuple[_Place, int]] = set()
+        self._queued: dict[_Start, list[tuple[_Request, int]]] = {}
+        self._flying: dict[_Start, list[_Command]] = {}
+        self._split_off: set[tuple[_Start, int]] = set()
         self._requests: list[_Request] = []
         self._commands: list[_Command] = []
 
     def feed(self, events: Iterable[Event]) -> None:
         """Process events in file order: actions Q, D, C, R and X with at least one sector each."""
         for line, action, time_ns, device, is_write, sector, sectors in events:
-            place = (device, is_write, sector)
+            start = (device, is_write, sector)
             if action == "Q":
-                self._queue(line, time_ns, place, sectors)
+                self._queue(line, time_ns, start, sectors)
             elif action == "D":
-                self._dispatch(time_ns, place, sectors)
+                self._dispatch(time_ns, start, sectors)
             elif action == "C":
-                self._complete(time_ns, place, sectors)
+                self._complete(time_ns, start, sectors)
             elif action == "R":
-                self._requeue(place, sectors)
+                self._requeue(start, sectors)
             else:
-                self._split(place, sectors)
+                self._split(start, sectors)
 
     def take(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the requests and commands that have finished since the last call."""
@@ -116,19 +117,19 @@ class Matcher:
         self._flying = {}
         return self.take()
 
-    def _queue(self, line: int, time_ns: int, place: _Place, sectors: int) -> None:
-        end = place[2] + sectors
-        if (place, end) in self._split_off:
+    def _queue(self, line: int, time_ns: int, start: _Start, sectors: int) -> None:
+        end = start[2] + sectors
+        if (start, end) in self._split_off:
             # Older kernels queue the remainder of a split request again. It is the same request.
-            self._split_off.discard((place, end))
+            self._split_off.discard((start, end))
             self._log.tally("split rests queued again")
             return
-        request = _Request(line, time_ns, *place, sectors, sectors)
+        request = _Request(line, time_ns, *start, sectors, sectors)
         self._in_flight += 1
-        self._queued.setdefault(place, []).append((request, sectors))
+        self._queued.setdefault(start, []).append((request, sectors))
 
-    def _dispatch(self, time_ns: int, place: _Place, sectors: int) -> None:
-        device, is_write, sector = place
+    def _dispatch(self, time_ns: int, start: _Start, sectors: int) -> None:
+        device, is_write, sector = start
         command = _Command(time_ns, device, is_write, sector, sectors, sectors)
         self._in_flight += 1
         end = sector + sectors
@@ -145,15 +146,15 @@ class Matcher:
             at += taken
         if not command.parts:
             self._log.tally("dispatches without a request")
-        self._flying.setdefault(place, []).append(command)
+        self._flying.setdefault(start, []).append(command)
 
-    def _take_queued(self, place: _Place, room: int) -> tuple[_Request, int] | None:
-        """Take up to `room` sectors of the requests queued at `place`."""
-        queue = self._queued.get(place)
+    def _take_queued(self, start: _Start, room: int) -> tuple[_Request, int] | None:
+        """Take up to `room` sectors of the requests queued at `start`."""
+        queue = self._queued.get(start)
         if not queue:
             return None
         if len(queue) == 1 and queue[0][1] <= room:
-            del self._queued[place]
+            del self._queued[start]
             return queue[0]
         # The longest request that fits, else part of the oldest. Merges take whole requests.
         fitting = [index for index, (_, sectors) in enumerate(queue) if sectors <= room]
@@ -163,10 +164,10 @@ class Matcher:
             index = 0
         request, sectors = queue.pop(index)
         if not queue:
-            del self._queued[place]
+            del self._queued[start]
         taken = min(sectors, room)
         if taken < sectors:
-            rest = (place[0], place[1], place[2] + taken)
+            rest = (start[0], start[1], start[2] + taken)
             self._queued.setdefault(rest, []).insert(0, (request, sectors - taken))
         return request, taken
 
@@ -186,12 +187,12 @@ class Matcher:
             None,
         )
 
-    def _complete(self, time_ns: int, place: _Place, sectors: int) -> None:
-        flying = self._flying.get(place)
+    def _complete(self, time_ns: int, start: _Start, sectors: int) -> None:
+        flying = self._flying.get(start)
         if not flying:
-            self._complete_undispatched(time_ns, place, sectors)
+            self._complete_undispatched(time_ns, start, sectors)
             return
-        # Usually there is only one command at a place.
+        # Usually only one command starts here.
         if len(flying) == 1:
             index = 0
         else:
@@ -203,11 +204,11 @@ class Matcher:
             time_ns = command.dispatch_ns
         flying.pop(index)
         if not flying:
-            del self._flying[place]
+            del self._flying[start]
         ended = min(sectors, command.sectors_left)
         command.sectors_left -= ended
         if command.sectors_left:
-            rest = (place[0], place[1], place[2] + ended)
+            rest = (start[0], start[1], start[2] + ended)
             self._flying.setdefault(rest, []).append(command)
             return
         command.complete_ns = time_ns
@@ -218,13 +219,13 @@ class Matcher:
                 request.complete_ns = time_ns
                 self._requests.append(request)
 
-    def _complete_undispatched(self, time_ns: int, place: _Place, sectors: int) -> None:
-        queue = self._queued.get(place, [])
+    def _complete_undispatched(self, time_ns: int, start: _Start, sectors: int) -> None:
+        queue = self._queued.get(start, [])
         for index, (request, held) in enumerate(queue):
             if held == request.sectors == sectors:
                 queue.pop(index)
                 if not queue:
-                    del self._queued[place]
+                    del self._queued[start]
                 if time_ns < request.issue_ns:
                     self._log.tally("completions put off to their issue")
                     time_ns = request.issue_ns
@@ -233,29 +234,29 @@ class Matcher:
                 return
         self._log.tally("completions without a dispatch")
 
-    def _requeue(self, place: _Place, sectors: int) -> None:
-        flying = self._flying.get(place)
+    def _requeue(self, start: _Start, sectors: int) -> None:
+        flying = self._flying.get(start)
         if not flying:
             self._log.tally("requeues without a dispatch")
             return
         command = flying.pop(_best([one.sectors_left for one in flying], sectors))
         self._in_flight -= 1
         if not flying:
-            del self._flying[place]
+            del self._flying[start]
         for request, at, taken in command.parts:
             if request.sectors_left == request.sectors:
                 request.dispatch_ns = None
-            self._queued.setdefault((place[0], place[1], at), []).insert(
+            self._queued.setdefault((start[0], start[1], at), []).insert(
                 0, (request, taken)
             )
 
-    def _split(self, place: _Place, new_sector: int) -> None:
-        queue = self._queued.get(place, [])
+    def _split(self, start: _Start, new_sector: int) -> None:
+        queue = self._queued.get(start, [])
         for index, (request, sectors) in enumerate(queue):
-            first = new_sector - place[2]
+            first = new_sector - start[2]
             if 0 < first < sectors:
                 queue[index] = (request, first)
-                rest = (place[0], place[1], new_sector)
+                rest = (start[0], start[1], new_sector)
                 self._queued.setdefault(rest, []).append((request, sectors - first))
                 self._split_off.add((rest, new_sector + sectors - first))
                 return

@@ -64,7 +64,7 @@ class ClayKernel:
 
     def encode(self, data: bytes) -> Any:
         """Return all shards."""
-        return self.coder.encode(self._chunks(data))
+        return self.coder.encode(_rows(data, self.scheme.k))
 
     def holds(self, shards: Any, data: bytes) -> bool:
         """Return True if the data survives the number of losses that the code tolerates."""
@@ -72,14 +72,16 @@ class ClayKernel:
             shard: shards[shard] for shard in range(self.scheme.m, self.scheme.width)
         }
         return bool(
-            (self.coder.decode(left)[: self.scheme.k] == self._chunks(data)).all()
+            (
+                self.coder.decode(left)[: self.scheme.k] == _rows(data, self.scheme.k)
+            ).all()
         )
 
     def calls(self, data: bytes) -> list[KernelCall]:
         """List the calls to time: encode, decode without 0 to m data shards, repair shard 0."""
         scheme = self.scheme
         coder = self.coder
-        chunks = self._chunks(data)
+        chunks = _rows(data, self.scheme.k)
         shards = coder.encode(chunks)
         parts = {
             s: coder.helper_part(shards[s], lost=0)
@@ -111,9 +113,6 @@ class ClayKernel:
         """List the same calls on sub-chunks of one byte, which cost only the interpreter's share."""
         return self.calls(data[: self.scheme.k * self.scheme.shape.sub_chunks])
 
-    def _chunks(self, data: bytes) -> Any:
-        return np.frombuffer(data, dtype=np.uint8).reshape(self.scheme.k, -1)
-
 
 class OwnKernel:
     """The functions `encode` and `decode` of a code's author, checked against its generator matrix."""
@@ -132,7 +131,7 @@ class OwnKernel:
         """Return the parity chunks, uint8 of shape (m, chunk)."""
         scheme = self.scheme
         where = f"{scheme.place}: encode()"
-        return called(scheme.described.encode, where, self._chunks(data))
+        return called(scheme.described.encode, where, _rows(data, self.scheme.k))
 
     def holds(self, shards: Any, data: bytes) -> bool:
         """Return True if the parities are those of the generator matrix."""
@@ -141,7 +140,7 @@ class OwnKernel:
     def calls(self, data: bytes) -> list[KernelCall]:
         """List the calls to time: encode, and decode without 1 to as many data shards as may be lost."""
         scheme = self.scheme
-        chunks = self._chunks(data)
+        chunks = _rows(data, self.scheme.k)
         parities = self._parities(data)
         shards = dict(enumerate([*chunks, *parities]))
         erasures_max = min(scheme.k, scheme.failures_tolerated)
@@ -167,15 +166,17 @@ class OwnKernel:
         """List the same calls on sub-chunks of one byte, which cost only the interpreter's share."""
         return self.calls(data[: self.scheme.k * self.scheme.sub_chunks])
 
-    def _chunks(self, data: bytes) -> Any:
-        return np.frombuffer(data, dtype=np.uint8).reshape(self.scheme.k, -1)
-
     def _parities(self, data: bytes) -> Any:
         """Multiply the data by the generator matrix, whose columns are sub-chunks."""
         scheme = self.scheme
         columns = scheme.k * scheme.sub_chunks
-        parts = np.frombuffer(data, dtype=np.uint8).reshape(columns, -1)
+        parts = _rows(data, columns)
         return matrix_product(scheme.generator[columns:], parts).reshape(scheme.m, -1)
+
+
+def _rows(data: bytes, count: int) -> Any:
+    """Return data as equal rows, uint8 of shape (count, bytes)."""
+    return np.frombuffer(data, dtype=np.uint8).reshape(count, -1)
 
 
 def _alike(given: Any, wanted: Any) -> bool:

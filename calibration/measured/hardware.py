@@ -178,12 +178,14 @@ def _processor(
         return float(table["cpu_factor"]), "clusters.toml"
     base = table.get("cpu_base_ghz")
     boost = table.get("cpu_boost_ghz")
-    words = f"{table.get('cpu_architecture', '')} {table.get('cpu', '')}".lower()
+    processor_text = (
+        f"{table.get('cpu_architecture', '')} {table.get('cpu', '')}".lower()
+    )
     processors = _shipped("processors.toml")
     known = [
         one
         for one in processors["architecture"]
-        if any(word in words for word in one["words"])
+        if any(word in processor_text for word in one["words"])
     ]
     if not (base and boost and known):
         problems.append(
@@ -230,11 +232,11 @@ def arithmetic_factor(table: Mapping[str, Any]) -> float:
     Unlike requests, arithmetic on bytes in caches does not wait for memory or for threads.
     """
     processors = _shipped("processors.toml")
-    words = str(table["cpu_architecture"]).lower()
+    architecture_name = str(table["cpu_architecture"]).lower()
     known = next(
         one
         for one in processors["architecture"]
-        if any(word in words for word in one["words"])
+        if any(word in architecture_name for word in one["words"])
     )
     reference = processors["reference"]
     clocks = (float(table["cpu_base_ghz"]), float(table["cpu_boost_ghz"]))

@@ -106,7 +106,7 @@ def no_rows(source: Source) -> Problem:
 def read_rows(
     source: Source, columns: Iterable[str], problems: list[Problem]
 ) -> list[CsvRow]:
-    """Read a CSV file that has at least these columns, and record what is wrong with it."""
+    """Read a CSV file that has at least these columns, and record its problems."""
     try:
         # Spreadsheets put a byte order mark before the header.
         text = source.read_text(encoding="utf-8-sig")
@@ -164,7 +164,7 @@ def misnamed_metrics(
 
 
 def _header_problems(where: str, header: list[str]) -> Iterator[Problem]:
-    """Yield what keeps a first line from being the names of columns."""
+    """Yield the reasons why a first line does not name columns."""
     if not any(header):
         got = "an empty line" if header else "an empty file"
         yield Problem(place=where, got=got, wanted="the names of columns")

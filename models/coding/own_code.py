@@ -130,9 +130,9 @@ class OwnCode(ReedSolomon):
     @cached_property
     def generator(self) -> Bytes:
         """Generator matrix, uint8 of shape ((k + m) a, k a) with a sub-chunks per chunk."""
-        given = called(self.described.generator, f"{self.place}: generator()")
+        answer = called(self.described.generator, f"{self.place}: generator()")
         try:
-            matrix = np.asarray(given)
+            matrix = np.asarray(answer)
         except ValueError:
             matrix = np.asarray(None)
         rows = self.width * self.sub_chunks
@@ -357,11 +357,11 @@ def _repair_parts(
     if repair is None:
         return None
     where = f"{code.place}: repair({sorted(lost)})"
-    given = called(repair, where, lost, available)
-    given = called(_listed, where, given)
-    if given is None:
+    answer = called(repair, where, lost, available)
+    answer = called(_listed, where, answer)
+    if answer is None:
         return None
-    parts = _checked_parts(code, given, available, where)
+    parts = _checked_parts(code, answer, available, where)
     rows = code._rows(parts)
     rebuilt = code._rows(dict.fromkeys(sorted(lost), range(code.sub_chunks)))
     known = rank(rows)

@@ -314,7 +314,7 @@ def _object(
 
 
 def _verify(name: str, module: Any) -> None:
-    """Check what LLVM's optimisation has made, which may be invalid code."""
+    """Check the result of LLVM's optimisation, which may be invalid code."""
     try:
         module.verify()
     except RuntimeError as error:

@@ -284,8 +284,8 @@ def _optimises_once() -> bool:
 
 def inner_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Return Numba's dispatcher of an inner function. See `stripesim.models.jit.inner`."""
-    chosen = {**options, **_NO_ENTRIES, "pipeline_class": _InnerCompiler}
-    dispatcher: Any = numba.njit(**chosen)(function)
+    flags = {**options, **_NO_ENTRIES, "pipeline_class": _InnerCompiler}
+    dispatcher: Any = numba.njit(**flags)(function)
     name = function.__qualname__
 
     def refuse(*_: Any, **__: Any) -> None:
@@ -304,8 +304,8 @@ def program_of(
 
     Returns Numba's result.
     """
-    chosen = {**options, **_NO_ENTRIES, "pipeline_class": _CompilerToOptimise}
-    dispatcher: Any = numba.njit(**chosen)(function)
+    flags = {**options, **_NO_ENTRIES, "pipeline_class": _CompilerToOptimise}
+    dispatcher: Any = numba.njit(**flags)(function)
     dispatcher._insert = lambda *_, **__: None
     dispatcher.compile(tuple(map(_typeof, arguments)))
     (compiled,) = dispatcher.overloads.values()

@@ -1,4 +1,4 @@
-"""Find what the machine code of a function depends on: files of functions that it calls, and constants."""
+"""Find the dependencies of a function's machine code: files of functions that it calls, and constants."""
 
 import sys
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def origin_of(function: Callable[..., Any]) -> dict[str, str]:
 
 
 def digest_of_origin(function: Callable[..., Any]) -> str:
-    """Return a digest of what a function's code depends on within the package."""
+    """Return a digest of the dependencies of a function's code within the package."""
     return sha256(repr(origin_of(function)).encode()).hexdigest()
 
 

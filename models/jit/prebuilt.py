@@ -282,7 +282,7 @@ def _library() -> ctypes.CDLL | None:
 
 
 def _changed(origin: dict[str, str]) -> str | None:
-    """Return what differs from the state that a kernel was made from, or None."""
+    """Return the first difference from the state that a kernel was made from, or None."""
     for name, value in origin.items():
         try:
             if current(name) != value:

@@ -139,11 +139,11 @@ class _WeightTrees:
         self, rows_of: dict[int, _Rows], bucket_id: int, osd: int, weight: int
     ) -> None:
         bucket = self._buckets[bucket_id]
-        place = bucket.items.index(osd)
+        position = bucket.items.index(osd)
         rows = rows_of[bucket_id]
-        added = [weight - row[place] for row in rows]
+        added = [weight - row[position] for row in rows]
         for row in rows:
-            row[place] = weight
+            row[position] = weight
             if bucket.alg is Alg.UNIFORM:
                 row[:] = [weight] * len(row)
         if bucket.alg is Alg.UNIFORM:
@@ -157,9 +157,9 @@ class _WeightTrees:
         for parent in self._parents.get(bucket_id, ()):
             if parent not in rows_of:
                 continue
-            place = self._buckets[parent].items.index(bucket_id)
+            position = self._buckets[parent].items.index(bucket_id)
             for row, size in zip(rows_of[parent], added, strict=True):
-                row[place] += size
+                row[position] += size
             self._add_above(rows_of, parent, added)
 
 

@@ -11,7 +11,7 @@ from stripesim._version import __version__
 from stripesim.scenarios.clusters.scenario import ImportedScenario
 from stripesim.scenarios.clusters.usage import BASIS_TEXT
 from stripesim.scenarios.forms.pg_settings import merged_commands
-from stripesim.scenarios.schema.units import bytes_text
+from stripesim.scenarios.schema.units import bytes_text, counted_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.page.render import Section, figure_blocks, render
@@ -110,14 +110,10 @@ def _sum_of_cluster(document: Row) -> str:
     pool = document["scenarios"][0]["pool"]
     room = next(row for row in capacity["pools"] if row["name"] == pool)
     return (
-        f"{_count(len(osds), 'OSD')} on {_count(len(hosts), 'host')}, {raw} raw: pool {pool} "
+        f"{counted_text(len(osds), 'OSD')} on {counted_text(len(hosts), 'host')}, {raw} raw: pool {pool} "
         f"({scheme_label(room['scheme'])}) holds {bytes_text(room['stored_bytes'])} and takes "
         f"{bytes_text(room['more_bytes'])} more until its first OSD is full"
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _sentences(document: Row) -> Iterator[str]:
@@ -281,16 +277,16 @@ def _steps(row: Row, full: float) -> list[tuple[str, float | None, str]]:
 
 def use_text(row: Row) -> str:
     """Name the source of the bytes in use, and databases that Ceph counts as used."""
-    words = BASIS_TEXT[row["used_basis"]]
+    sentence = BASIS_TEXT[row["used_basis"]]
     databases = row["used_bytes"] - row["used_data_bytes"]
     if databases > 0:
-        words += (
+        sentence += (
             f"; {bytes_text(databases)} of it are databases"
             " on separate devices, which raw excludes"
         )
     if row["reported_available_bytes"] is not None:
-        words += f"; {bytes_text(row['reported_available_bytes'])} free"
-    return words
+        sentence += f"; {bytes_text(row['reported_available_bytes'])} free"
+    return sentence
 
 
 def _pools(document: Row) -> Section:

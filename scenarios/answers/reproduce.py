@@ -70,21 +70,21 @@ def answer_of_verification(folder: str | Path) -> Answer:
 
 
 def _verified(
-    folder: Path, provenance: Mapping[str, Any], what: str, stored: Lines, again: Lines
+    folder: Path, provenance: Mapping[str, Any], unit: str, stored: Lines, again: Lines
 ) -> Answer:
     hashes = {"stored": _sha256(stored), "again": _sha256(again)}
     is_equal = hashes["stored"] == hashes["again"]
     document = {
         "run": str(folder),
         "equal": is_equal,
-        what: len(stored) if what == "rows" else len(stored[0]),
+        unit: len(stored) if unit == "rows" else len(stored[0]),
         "sha256": hashes,
         "stripesim": {"stored": str(provenance["stripesim"]), "again": __version__},
-        "differing": _differences(stored, again, what),
+        "differing": _differences(stored, again, unit),
     }
     return Answer(
         document=document,
-        shown=list(_sentences(document, what)),
+        shown=list(_sentences(document, unit)),
         status=0 if is_equal else 1,
     )
 
@@ -179,33 +179,33 @@ def _values(document: Mapping[str, Any]) -> Lines:
     return [dict(_leaves(document))]
 
 
-def _leaves(value: object, place: str = "") -> Iterator[tuple[str, str]]:
+def _leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, one in value.items():
             if key not in _NOT_COMPARED:
-                yield from _leaves(one, f"{place}.{key}" if place else key)
+                yield from _leaves(one, f"{path}.{key}" if path else key)
     elif isinstance(value, list):
         for number, one in enumerate(value):
-            yield from _leaves(one, f"{place}[{number}]")
+            yield from _leaves(one, f"{path}[{number}]")
     else:
-        yield place, json.dumps(value, ensure_ascii=False)
+        yield path, json.dumps(value, ensure_ascii=False)
 
 
-def _sentences(document: Mapping[str, Any], what: str) -> list[str]:
+def _sentences(document: Mapping[str, Any], unit: str) -> list[str]:
     hashes = document["sha256"]
     versions = document["stripesim"]
     lines = [
-        f"{what} sha256 {hashes['stored']} (stored, stripesim {versions['stored']})",
-        f"{what} sha256 {hashes['again']} (again, stripesim {versions['again']})",
+        f"{unit} sha256 {hashes['stored']} (stored, stripesim {versions['stored']})",
+        f"{unit} sha256 {hashes['again']} (again, stripesim {versions['again']})",
     ]
     if document["equal"]:
-        return [f"reproduced: the {what} are equal ({document[what]:,})", *lines]
+        return [f"reproduced: the {unit} are equal ({document[unit]:,})", *lines]
     if versions["stored"] != versions["again"]:
         lines.append(
             "another version may give other numbers: compare with the one that stored them "
             f"(pip install stripesim=={versions['stored']})"
         )
-    return [f"not reproduced: the {what} differ", *lines, *document["differing"]]
+    return [f"not reproduced: the {unit} differ", *lines, *document["differing"]]
 
 
 def _provenance(folder: Path) -> dict[str, Any]:
@@ -297,12 +297,12 @@ def _sha256(rows: Lines) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _differences(stored: Lines, again: Lines, what: str) -> list[str]:
+def _differences(stored: Lines, again: Lines, unit: str) -> list[str]:
     """List the first differences of two tables, or of the values of two answers."""
     if len(stored) != len(again):
         return [f"{len(stored)} rows are stored, {len(again)} were simulated"]
     differences = [
-        f"{f'row {number}: ' if what == 'rows' else ''}{key}: "
+        f"{f'row {number}: ' if unit == 'rows' else ''}{key}: "
         f"stored {before.get(key, 'none')}, again {after.get(key, 'none')}"
         for number, (before, after) in enumerate(zip(stored, again, strict=True))
         for key in dict.fromkeys((*before, *after))

@@ -121,11 +121,13 @@ def bounds_of_cell(
     for station in stations:
         if scenario.client.unlimited and station.kind.startswith("client."):
             continue
-        words = RESOURCE_WORDS[station.kind]
-        assert words.limit, f"{station.kind}: got no words for a limit"
+        resource_words = RESOURCE_WORDS[station.kind]
+        assert resource_words.limit, f"{station.kind}: got no words for a limit"
         bounds.setdefault(
-            words.limit,
-            Bound(words.limit, station.rate_per_s, _why(station, words)),
+            resource_words.limit,
+            Bound(
+                resource_words.limit, station.rate_per_s, _why(station, resource_words)
+            ),
         )
     return tuple(bounds.values())
 

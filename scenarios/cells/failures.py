@@ -39,7 +39,7 @@ def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
     limits = scenario.faults or scenario.repair
     model = recovery_model(scenario.generation, device="hdd" if rotational else "ssd")
     model = device_set(scenario).replaced(model, "recovery")
-    given = {}
+    stated = {}
     for name in model.provenance:
         # Scenarios state times in seconds, and counts without the suffix.
         is_time = name.endswith("_ns")
@@ -47,11 +47,11 @@ def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
             f"{name.removesuffix('_ns')}_s" if is_time else name.removesuffix("_count")
         )
         if (value := getattr(limits, key, None)) is not None:
-            given[name] = nanoseconds(value) if is_time else value
+            stated[name] = nanoseconds(value) if is_time else value
     sync_ms = scenario.cluster.recovery_sync_ms
     if sync_ms is not None:
-        given["recovery_sync_ns"] = nanoseconds(sync_ms / 1e3)
-    return model.given(**given)
+        stated["recovery_sync_ns"] = nanoseconds(sync_ms / 1e3)
+    return model.given(**stated)
 
 
 def recovery_sync_words(scenario: Scenario) -> str:
@@ -162,13 +162,13 @@ def _objects_of_images(scenario: Scenario) -> dict[str, Any]:
         images_count, image_bytes = images_of(scenario)
     image_objects = -(-image_bytes // object_bytes)
     images_bytes = images_count * image_objects * object_bytes
-    others = stored_objects_beyond(scenario, images_bytes)
-    simulated = min(others, OTHER_OBJECTS_MAX)
+    other_objects = stored_objects_beyond(scenario, images_bytes)
+    simulated = min(other_objects, OTHER_OBJECTS_MAX)
     prefilled = scenario.workload.image == "prefilled"
     of_images = images_count * image_objects if prefilled else 0
     ratio = 1.0
-    if simulated < others:
-        ratio = (of_images + others) / (of_images + simulated)
+    if simulated < other_objects:
+        ratio = (of_images + other_objects) / (of_images + simulated)
     return {
         "image_objects": image_objects,
         "images_count": images_count,
@@ -228,15 +228,15 @@ def check_clients_meet_faults(
     if not requested.done.all() or len(requested.done) < _requests_count(scenario):
         return
     last_s = float(requested.completed_ns.max(initial=0)) / 1e9
-    place, load = loads_with_keys(scenario)[0]
+    load_key, load = loads_with_keys(scenario)[0]
     got = f"{len(requested.done):,} requests, which are done after {last_s:.3g} s"
     wanted = f"requests at the first fault, {key}.at_s = {at_s:g}"
     if load.kind == "trace":
-        raise scenario.problem(f"{place}.trace", got, f"{wanted}: an earlier fault")
+        raise scenario.problem(f"{load_key}.trace", got, f"{wanted}: an earlier fault")
     wanted += (
         ": workload.duration_s instead, or at_s = 0 for a recovery without clients"
     )
-    raise scenario.problem(f"{place}.requests", got, wanted)
+    raise scenario.problem(f"{load_key}.requests", got, wanted)
 
 
 def _first_fault(scenario: Scenario) -> tuple[float, str] | None:

@@ -41,10 +41,10 @@ from stripesim.sim.ceph.qos import OpQueue, mclock, wpq
 def build_models(scenario: Scenario) -> Models:
     """Build the measured models that a scenario names."""
     cluster = scenario.cluster
-    chosen = cluster_set(scenario)
+    parameters = cluster_set(scenario)
     drive = _device(scenario)
     release = generation(scenario.generation)
-    threads = _threads(cluster, chosen, release.op_threads(_device_kind(drive)))
+    threads = _threads(cluster, parameters, release.op_threads(_device_kind(drive)))
     public_bits_per_s = cluster.public_gbit_per_s * 1e9
     private_bits_per_s = cluster.between_hosts_gbit_per_s * 1e9
     public_rate = {"rate_bits_per_s": public_bits_per_s}
@@ -55,15 +55,17 @@ def build_models(scenario: Scenario) -> Models:
     if scenario.client.threads is not None:
         submit["submit_threads_count"] = scenario.client.threads
     return Models(
-        client=chosen.model(ClientModel, "client", submit),
-        cpu=chosen.model(CpuModel, "cpu", {"cores_per_host": cluster.cores_per_host}),
-        public_nic=chosen.model(NicModel, "public_nic", public_rate),
-        private_nic=chosen.model(NicModel, "private_nic", private_rate),
-        messages=chosen.model(MessageModel, "messages"),
+        client=parameters.model(ClientModel, "client", submit),
+        cpu=parameters.model(
+            CpuModel, "cpu", {"cores_per_host": cluster.cores_per_host}
+        ),
+        public_nic=parameters.model(NicModel, "public_nic", public_rate),
+        private_nic=parameters.model(NicModel, "private_nic", private_rate),
+        messages=parameters.model(MessageModel, "messages"),
         pg_lock=PgLockModel(scope=lock_scope, provenance={}),
         threads=threads,
         ssd=drive,
-        store=_store(chosen, release),
+        store=_store(parameters, release),
         kernel=kernel_table(scenario),
         kernel_backend=cluster.kernel_backend,
         encode_buffers=ceph_buffers() if cluster.encode_buffers else None,
@@ -72,7 +74,7 @@ def build_models(scenario: Scenario) -> Models:
         op_queue=op_queue(scenario, drive, threads.op_shards_count),
         throttle=release.throttle(),
         deferral=release.deferral(_device_kind(drive)),
-        gateway=_gateway(scenario, chosen),
+        gateway=_gateway(scenario, parameters),
         extra_reads=_extra_reads(cluster.read_policy),
         local_reads=cluster.read_policy == LOCAL_READS,
     )
@@ -93,14 +95,14 @@ def _extra_reads(policy: str) -> int:
     return SHARDS_MAX if policy == "fastest:k" else int(count)
 
 
-def _gateway(scenario: Scenario, chosen: ParameterSet) -> GatewayModel | None:
+def _gateway(scenario: Scenario, parameters: ParameterSet) -> GatewayModel | None:
     """Return the costs of gateways of a parameter set, or None for a load without gateways."""
     if not scenario.workload.is_s3:
         return None
-    if chosen.table("gateway") is None:
+    if parameters.table("gateway") is None:
         got = f'"{scenario.cluster.parameters}", which has no costs of gateways'
         raise scenario.problem("cluster.parameters", got, '"nvme", with kind s3')
-    return chosen.model(GatewayModel, "gateway")
+    return parameters.model(GatewayModel, "gateway")
 
 
 def _device_kind(drive: DeviceModel) -> Device:
@@ -138,9 +140,9 @@ def op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | N
     return None
 
 
-def _store(chosen: ParameterSet, release: Generation) -> ObjectStoreModel:
+def _store(parameters: ParameterSet, release: Generation) -> ObjectStoreModel:
     """Return the set's store, with what a sync of the release writes unless the set says it."""
-    store = chosen.model(ObjectStoreModel, "store")
+    store = parameters.model(ObjectStoreModel, "store")
     return store if store.sync_log_bytes else release.with_log(store)
 
 
@@ -182,23 +184,23 @@ def ec_policy(scenario: Scenario) -> EcPolicy:
 
 
 def _threads(
-    cluster: ClusterSpec, chosen: ParameterSet, release: OpThreads
+    cluster: ClusterSpec, parameters: ParameterSet, release: OpThreads
 ) -> ThreadModel:
     """Return an OSD's threads, from the scenario, the parameter set or the Ceph release, in that order."""
-    given = {
+    counts = {
         "op_shards_count": cluster.op_shards,
         "op_threads_per_shard_count": cluster.op_threads_per_shard,
         "messenger_threads_count": cluster.messenger_threads,
     }
-    fitted = chosen.table("threads") or {}
+    fitted = parameters.table("threads") or {}
     for key, value in (
         ("op_shards_count", release.shards_count),
         ("op_threads_per_shard_count", release.threads_per_shard_count),
     ):
-        if given[key] is None and key not in fitted:
-            given[key] = value
-    return chosen.model(
-        ThreadModel, "threads", {key: n for key, n in given.items() if n is not None}
+        if counts[key] is None and key not in fitted:
+            counts[key] = value
+    return parameters.model(
+        ThreadModel, "threads", {key: n for key, n in counts.items() if n is not None}
     )
 
 
@@ -233,8 +235,8 @@ def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
     if _ships_with(name, tables):
         return _shipped_set(name)
     fitting = sets_with(tables)
-    what = "a parameter set of a cluster" if key == "parameters" else "a device"
-    wanted = f"{what}: {', '.join(fitting)}"
+    kind = "a parameter set of a cluster" if key == "parameters" else "a device"
+    wanted = f"{kind}: {', '.join(fitting)}"
     if key == "parameters":
         wanted = REPLACED.get(name, wanted)
     raise ParameterSetError(

@@ -153,7 +153,7 @@ def client_notes(scenario: Scenario) -> list[str]:
 
 
 def scenario_warnings(scenario: Scenario, models: Models) -> list[str]:
-    """Warn of what every answer about a scenario assumes or leaves out, beside its calibrated range."""
+    """Warn of assumptions and omissions of every answer about a scenario, except its calibrated range."""
     repairs = repair_warnings(scenario, models) if scenario.changes_during_run else []
     return [
         *hole_warnings(scenario),

@@ -474,7 +474,7 @@ def _crush_weights(crush: CrushMap) -> dict[int, float]:
 
 
 def _left_out_of_pool(row: PoolRow) -> list[str]:
-    """Warn of what a pool does and no simulation of it does."""
+    """Warn of features of a pool that simulations leave out."""
     warnings = []
     where = f"pool {row.pool_name}"
     if row.tier_of >= 0:
@@ -495,12 +495,12 @@ def _ratio_warnings(dump: OsdMapDump) -> list[str]:
     ratios = [getattr(dump, name) or default for name, default in _RATIOS.items()]
     if ratios == sorted(ratios, reverse=True):
         return []
-    words = ", ".join(
+    ratios_text = ", ".join(
         f"{name} {ratio:.4g}" for name, ratio in zip(_RATIOS, ratios, strict=True)
     )
     return [
-        f"osdmap: {words}: out of order (OSD_OUT_OF_ORDER_FULL): capacities at a higher ratio than the one "
-        "above it cannot be used"
+        f"osdmap: {ratios_text}: out of order (OSD_OUT_OF_ORDER_FULL): capacities at a higher ratio than the "
+        "one above it cannot be used"
     ]
 
 

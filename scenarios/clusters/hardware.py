@@ -276,7 +276,7 @@ def nearest_parameters(preset: str, release: int) -> ParameterChoice:
 
 
 class Derivation(NamedTuple):
-    """Where the value of a scenario's key comes from."""
+    """Source of the value of a scenario's key."""
 
     key: str
     source: str

@@ -54,7 +54,7 @@ def with_safe_names(crush: CrushMap) -> tuple[CrushMap, list[str]]:
     if not changed:
         return crush, []
 
-    def renamed(bucket: Bucket) -> Bucket:
+    def with_new_names(bucket: Bucket) -> Bucket:
         class_ids = tuple(
             (new_classes[name], shadow_id) for name, shadow_id in bucket.class_ids
         )
@@ -71,16 +71,21 @@ def with_safe_names(crush: CrushMap) -> tuple[CrushMap, list[str]]:
             for each in crush.devices
         ),
         types=tuple(new_types.items()),
-        buckets=tuple(map(renamed, crush.buckets)),
+        buckets=tuple(map(with_new_names, crush.buckets)),
         rules=tuple(replace(rule, name=new_rules[rule.id]) for rule in crush.rules),
     )
+    return safe, [_renaming_warning(changed)]
+
+
+def _renaming_warning(changed: Sequence[tuple[str, str]]) -> str:
+    """Return a warning that lists the first of the old and new names."""
     listed = ", ".join(
         f"{printable(old)!r} is now {new}" for old, new in changed[:_LISTED]
     )
     warning = f"crushmap: names that the text of a CRUSH map cannot have: {listed}"
     if len(changed) > _LISTED:
         warning += f" and {len(changed) - _LISTED} more"
-    return safe, [warning]
+    return warning
 
 
 def _shadows(crush: CrushMap) -> dict[int, tuple[int, str]]:

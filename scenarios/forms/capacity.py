@@ -545,7 +545,7 @@ def _placement_words(scenario: Scenario, *, heals: bool) -> str:
 
 
 def spare_words(held: Capacity) -> str:
-    """Return a sentence on what the loss of a failure domain means for a pool without a spare one."""
+    """Return a sentence on the effect of a lost failure domain on a pool without a spare one."""
     return (
         f"{held.scheme}: no spare {held.domain}{held.where}: {held.domains} for {held.shards} shards. After "
         f"the loss of one, the pool stays degraded until it is replaced, with {held.width - 1} shards where "
@@ -554,7 +554,7 @@ def spare_words(held: Capacity) -> str:
 
 
 def warnings_of(scenario: Scenario, models: Models) -> list[str]:
-    """Warn of what an answer about a scenario assumes or leaves out, beside its calibrated range.
+    """Warn of assumptions and omissions of an answer about a scenario, except its calibrated range.
 
     Raises
     ------

@@ -111,20 +111,20 @@ class PgChoice(Documented):
         """Return sentences on what the imbalance costs now, and which settings to choose."""
         now, then = self.present, self.recommended
         settings = _settings_text(now, self.plain_words)
-        words = (
+        text = (
             f"{self.pool}: with {settings} the fullest OSD is {now.imbalance:.2f} × as full as the mean: "
             f"{bytes_text(now.usable_bytes)} usable"
         )
         if now.rate_share < 1:
-            words += f", and OSDs serve {now.rate_share:.0%} of the rate of equally busy ones"
+            text += f", and OSDs serve {now.rate_share:.0%} of the rate of equally busy ones"
         if then is now or not now.usable_bytes:
-            return f"{words}. No other setting gives 1 % more."
+            return f"{text}. No other setting gives 1 % more."
         gain = then.usable_bytes / max(now.usable_bytes, 1e-9) - 1
         settings = _settings_text(then, self.plain_words).capitalize()
-        words += f". {settings}: {bytes_text(then.usable_bytes)} ({gain:+.0%})"
+        text += f". {settings}: {bytes_text(then.usable_bytes)} ({gain:+.0%})"
         if now.iops and then.iops:
-            words += f", at most {rate_text(then.iops)} requests/s instead of {rate_text(now.iops)}"
-        return f"{words}."
+            text += f", at most {rate_text(then.iops)} requests/s instead of {rate_text(now.iops)}"
+        return f"{text}."
 
 
 def balancer_commands(max_deviation: int) -> list[str]:

@@ -89,12 +89,12 @@ def with_next_domain(candidate: Scenario, held: Capacity) -> Scenario:
     With shards at sites, that is a host at each.
     """
     cluster = candidate.cluster
-    *others, last = cluster.host_groups
+    *first_groups, last = cluster.host_groups
     added = hosts_of_domain(cluster, held.domain)
     if held.where:
         added = cluster.site_count
     more = last.replaced(count=last.count + added)
-    return candidate.with_cluster(hosts=(*others, more))
+    return candidate.with_cluster(hosts=(*first_groups, more))
 
 
 def hosts_of_domain(cluster: ClusterSpec, domain: str) -> int:

@@ -134,11 +134,11 @@ def _cluster(
         shards_max = DURABLE_PG_SHARDS_MAX
     if cluster.crush_map is None and osds > osds_max:
         keys = ("cluster.hosts", "cluster.osds_per_host")
-        key, other = keys if cluster.host_count >= each else reversed(keys)
+        key, other_key = keys if cluster.host_count >= each else reversed(keys)
         got = f"{osds:,} OSDs"
         if isinstance(cluster.hosts, int):
             got = f"{cluster.hosts} hosts × {each} OSDs = {got}"
-        yield problem(key, got, f"at most {osds_max:,} OSDs", other)
+        yield problem(key, got, f"at most {osds_max:,} OSDs", other_key)
     for index, added in added_osds(scenario).items():
         before = osds
         osds += added
@@ -161,10 +161,10 @@ def _cluster(
 
 
 def _requests(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
-    for place, load in loads_with_keys(scenario):
+    for load_key, load in loads_with_keys(scenario):
         expected = requests_of(scenario, load)
         if expected > REQUESTS_MAX:
-            yield _too_many_requests(place, load, expected)
+            yield _too_many_requests(load_key, load, expected)
             continue
         rate_per_s = load.rate_per_s
         if (
@@ -174,10 +174,12 @@ def _requests(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
         ):
             got = f"{rate_per_s:g} (a run of {expected / rate_per_s:.3g} s)"
             wanted = f"at least {expected / RUN_S_MAX:.3g}, for a run of at most {RUN_S_MAX:g} s"
-            yield problem(f"{place}.rate_per_s", got, wanted, f"{place}.requests")
+            yield problem(f"{load_key}.rate_per_s", got, wanted, f"{load_key}.requests")
 
 
-def _too_many_requests(place: str, load: WorkloadSpec, expected: float) -> KeyProblem:
+def _too_many_requests(
+    load_key: str, load: WorkloadSpec, expected: float
+) -> KeyProblem:
     if load.requests is not None:
         key = "requests"
         bound = f"{load.requests:,}"
@@ -190,9 +192,10 @@ def _too_many_requests(place: str, load: WorkloadSpec, expected: float) -> KeyPr
     got = f"{bound} (up to {expected:.3g} requests per cell: {time} of computing)"
     wanted = f"at most {REQUESTS_MAX:,} requests per cell"
     involved = (
-        f"{place}.{name}" for name in ("rate_per_s", "queue_depth", "block_sizes_bytes")
+        f"{load_key}.{name}"
+        for name in ("rate_per_s", "queue_depth", "block_sizes_bytes")
     )
-    return problem(f"{place}.{key}", got, wanted, *involved)
+    return problem(f"{load_key}.{key}", got, wanted, *involved)
 
 
 def _faults(scenario: ScenarioKeys) -> Iterator[KeyProblem]:

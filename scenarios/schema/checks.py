@@ -99,18 +99,18 @@ WANTED_BOUND: Final = (
 
 def _loads(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     """Check that each workload has one bound, and that no two keys contradict each other."""
-    for place, load in loads_with_keys(scenario):
-        yield from _bound_of_load(scenario, place, load)
-        yield from _contradictions(scenario, place, load)
-        yield from _vms(place, load)
-        yield from _arrivals(place, load)
+    for load_key, load in loads_with_keys(scenario):
+        yield from _bound_of_load(scenario, load_key, load)
+        yield from _contradictions(scenario, load_key, load)
+        yield from _vms(load_key, load)
+        yield from _arrivals(load_key, load)
 
 
 def _bound_of_load(
-    scenario: ScenarioKeys, place: str, load: WorkloadSpec
+    scenario: ScenarioKeys, load_key: str, load: WorkloadSpec
 ) -> Iterator[KeyProblem]:
-    requests = f"{place}.requests"
-    duration = f"{place}.duration_s"
+    requests = f"{load_key}.requests"
+    duration = f"{load_key}.duration_s"
     bounds = (load.requests is not None) + (load.duration_s is not None)
     if bounds == 2:
         yield problem(duration, "both requests and duration_s", _ONE, requests)
@@ -119,44 +119,44 @@ def _bound_of_load(
     needs_bound = not (stands_alone(scenario) or scenario.changes)
     if bounds == 0 and load.kind != "trace" and needs_bound:
         # A scenario with an invalid change is one for a rehearsal.
-        involved = (duration, f"{place}.kind", "changes")
+        involved = (duration, f"{load_key}.kind", "changes")
         yield problem(requests, NO_BOUND, WANTED_BOUND, *involved)
 
 
 def _contradictions(
-    scenario: ScenarioKeys, place: str, load: WorkloadSpec
+    scenario: ScenarioKeys, load_key: str, load: WorkloadSpec
 ) -> Iterator[KeyProblem]:
     if load.read_fraction is not None and "ops" in load.model_fields_set:
         wanted = f"{_ONE}: ops for separate cells, read_fraction for one mixed cell"
         got = "both ops and read_fraction"
-        yield problem(f"{place}.read_fraction", got, wanted, f"{place}.ops")
+        yield problem(f"{load_key}.read_fraction", got, wanted, f"{load_key}.ops")
     for table in ("faults", "repair"):
         # Resent requests are not modelled for clients that wait for their newest request.
         if load.completions == "newest" and getattr(scenario, table) is not None:
             got = f'"newest" with [{table}]'
-            yield problem(f"{place}.completions", got, '"each"', table)
+            yield problem(f"{load_key}.completions", got, '"each"', table)
 
 
-def _vms(place: str, load: WorkloadSpec) -> Iterator[KeyProblem]:
+def _vms(load_key: str, load: WorkloadSpec) -> Iterator[KeyProblem]:
     """Check that virtual machines and clients do not contradict each other."""
     if load.vms is None:
         for key in ("vm_queue_depth", "vm_iops_limit"):
             if getattr(load, key) is not None:
-                wanted = f"{place}.vms, too"
+                wanted = f"{load_key}.vms, too"
                 yield problem(
-                    f"{place}.{key}", getattr(load, key), wanted, f"{place}.vms"
+                    f"{load_key}.{key}", getattr(load, key), wanted, f"{load_key}.vms"
                 )
         return
     for key, value in load.keys_of_vms().items():
         got = getattr(load, key)
         if got != value:
             wanted = f"no {key}: virtual machines set it to {value}"
-            yield problem(f"{place}.{key}", got, wanted, f"{place}.vms")
+            yield problem(f"{load_key}.{key}", got, wanted, f"{load_key}.vms")
 
 
-def _arrivals(place: str, load: WorkloadSpec) -> Iterator[KeyProblem]:
-    rate = f"{place}.rate_per_s"
-    kind = f"{place}.kind"
+def _arrivals(load_key: str, load: WorkloadSpec) -> Iterator[KeyProblem]:
+    rate = f"{load_key}.rate_per_s"
+    kind = f"{load_key}.kind"
     if load.is_open and load.rate_per_s is None:
         wanted = 'an arrival rate, because workload.kind is "open"'
         yield problem(rate, "nothing", wanted, kind)
@@ -234,12 +234,12 @@ def _several(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     repeated = set(_repeated_positions(names))
     duration_s = scenario.duration_s
     for index, load in enumerate(scenario.loads if scenario.workloads else ()):
-        place = f"workloads.{index}"
+        load_key = f"workloads.{index}"
         if index in repeated:
-            yield problem(f"{place}.name", names[index], "a unique name")
+            yield problem(f"{load_key}.name", names[index], "a unique name")
         if load.kind == "trace":
             wanted = 'closed or open: only "[workload]" can replay a trace'
-            yield problem(f"{place}.kind", "trace", wanted)
+            yield problem(f"{load_key}.kind", "trace", wanted)
         for key in (
             "patterns",
             "block_sizes_bytes",
@@ -248,13 +248,13 @@ def _several(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
             count = len(getattr(load, key))
             if count != 1:
                 yield problem(
-                    f"{place}.{key}",
+                    f"{load_key}.{key}",
                     f"{count} values",
                     "one, because several workloads run concurrently",
                 )
         if load.duration_s is not None and load.duration_s != duration_s:
             wanted = f"{duration_s}, as for the other workloads"
-            yield problem(f"{place}.duration_s", load.duration_s, wanted)
+            yield problem(f"{load_key}.duration_s", load.duration_s, wanted)
 
 
 def _trace(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
@@ -300,11 +300,11 @@ def _fill_ratios(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     if nearfull <= full:
         return
     key = "cluster.nearfull_ratio"
-    other = "cluster.full_ratio"
+    full_key = "cluster.full_ratio"
     if scenario.cluster.nearfull_ratio is None:
-        yield problem(other, full, f"at least {key} ({nearfull:g})", key)
+        yield problem(full_key, full, f"at least {key} ({nearfull:g})", key)
     else:
-        yield problem(key, nearfull, f"at most {other} ({full:g})", other)
+        yield problem(key, nearfull, f"at most {full_key} ({full:g})", full_key)
 
 
 def _osd_cores(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
@@ -340,8 +340,8 @@ def host_cores_needed(scenario: ScenarioKeys) -> list[float]:
     each = cluster.cores_per_osd or cluster.cpu_limit_per_osd
     if each is None:
         return [0] * len(cluster.host_groups)
-    others = _others_on_hosts(scenario)
-    return [each * (group.osds or 0) + others for group in cluster.host_groups]
+    other_cores = _others_on_hosts(scenario)
+    return [each * (group.osds or 0) + other_cores for group in cluster.host_groups]
 
 
 def _others_on_hosts(scenario: ScenarioKeys) -> bool:
@@ -362,7 +362,7 @@ def _sizes(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
             wanted,
             "cluster.object_bytes",
         )
-    for place, load in loads_with_keys(scenario):
+    for load_key, load in loads_with_keys(scenario):
         if load.is_s3:
             continue
         wanted = f"at most workload.image_bytes ({format_size(load.image_bytes)})"
@@ -370,8 +370,8 @@ def _sizes(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
             load.block_sizes_bytes if load.kind != "trace" else ()
         ):
             if size > load.image_bytes:
-                key = f"{place}.block_sizes_bytes.{index}"
-                yield problem(key, format_size(size), wanted, f"{place}.image_bytes")
+                key = f"{load_key}.block_sizes_bytes.{index}"
+                yield problem(key, format_size(size), wanted, f"{load_key}.image_bytes")
 
 
 def _plan(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
@@ -491,8 +491,8 @@ def _groups(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     for key in ("rack", "site"):
         named = [getattr(group, key) is not None for group in cluster.hosts]
         if any(named) and not all(named):
-            place = f"cluster.hosts.{named.index(False)}"
-            yield problem(place, f"no {key}", f"a {key} in every group, or in none")
+            group_key = f"cluster.hosts.{named.index(False)}"
+            yield problem(group_key, f"no {key}", f"a {key} in every group, or in none")
 
 
 def _sites(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
@@ -508,8 +508,8 @@ def _sites(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
         if cluster.read_policy == LOCAL_READS:
             got = f'"{LOCAL_READS}" without sites'
             yield problem("cluster.read_policy", got, '"needed"', key)
-    for place, load in loads_with_keys(scenario):
-        yield from _client_site(scenario, place, load)
+    for load_key, load in loads_with_keys(scenario):
+        yield from _client_site(scenario, load_key, load)
     if cluster.site_rtt_ms is None:
         return
     if scenario.workload.is_s3:
@@ -547,14 +547,14 @@ def _stretch(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
 
 
 def _client_site(
-    scenario: ScenarioKeys, place: str, load: WorkloadSpec
+    scenario: ScenarioKeys, load_key: str, load: WorkloadSpec
 ) -> Iterator[KeyProblem]:
     """Check that the site of clients exists."""
     cluster = scenario.cluster
     site = load.client_site
     if site is None:
         return
-    key = f"{place}.client_site"
+    key = f"{load_key}.client_site"
     if cluster.site_rtt_ms is None:
         yield problem(key, site, "no such key without cluster.site_rtt_ms")
     elif scenario.client.place == "osd-hosts":

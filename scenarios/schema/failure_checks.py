@@ -74,8 +74,8 @@ def change_rules(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
             yield problem("changes", f"both [[changes]] and [{key}]", _ONE, key)
     if "none" in scenario.schemes:
         wanted = "schemes of a cluster: a bare device has no peers"
-        place = scenario.schemes.index("none")
-        yield problem(f"schemes.{place}", "none with [[changes]]", wanted)
+        bare_index = scenario.schemes.index("none")
+        yield problem(f"schemes.{bare_index}", "none with [[changes]]", wanted)
     added = added_osds(scenario)
     osds_count = scenario.cluster.osd_count
     hosts_count = scenario.cluster.host_count
@@ -96,16 +96,16 @@ def change_rules(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
 def _keys_of_change(where: str, change: ChangeSpec) -> Iterator[KeyProblem]:
     """Refuse keys that a kind of change does not have, and lists where it wants a number."""
     needed, optional = CHANGE_KEYS[change.kind]
-    given = {
+    stated = {
         key
         for key in change.model_fields_set - {"kind", "at_s"}
         if getattr(change, key) is not None
     }
-    for key in sorted(needed - given):
+    for key in sorted(needed - stated):
         yield problem(
             f"{where}.{key}", "nothing", f'a value, since kind is "{change.kind}"'
         )
-    for key in sorted(given - needed - optional):
+    for key in sorted(stated - needed - optional):
         wanted = f'no such key, since kind is "{change.kind}"'
         yield problem(f"{where}.{key}", getattr(change, key), wanted)
     if change.hosts is None or "hosts" not in needed | optional:

@@ -6,7 +6,7 @@ several keys.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
@@ -702,6 +702,11 @@ class Cell(NamedTuple):
     op: Op | Literal["mixed", "trace"]
     pattern: Literal["seq", "rand", "trace", "mixed"]
     block_size_bytes: int | None
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> "Cell":
+        """Return the cell of a result row, or of another row with these fields."""
+        return cls(*(row[name] for name in cls._fields))
 
     @property
     def label(self) -> str:

@@ -91,8 +91,8 @@ class Draft:
         """Raise the recorded problems as one error, in document order."""
         if not self.problems and not self.loose:
             return
-        places = self.places
-        placed = [(places.find(problem.path), problem) for problem in self.problems]
+        lines = self.places
+        placed = [(lines.find(problem.path), problem) for problem in self.problems]
         placed.sort(key=lambda item: item[0])
         located = [problem.at(place) for (_, place), problem in placed]
         distinct = list(dict.fromkeys(located + self.loose))
@@ -447,8 +447,8 @@ def _validate(document: Draft) -> ScenarioKeys:
 
 def _note_details(document: Draft, details: Sequence[ErrorDetails]) -> None:
     """Convert pydantic's errors to problems, up to the limit: each conversion takes a millisecond."""
-    places = document.places
-    ordered = sorted(details, key=lambda detail: places.find(detail["loc"])[0])
+    lines = document.places
+    ordered = sorted(details, key=lambda detail: lines.find(detail["loc"])[0])
     for detail in ordered:
         path = detail["loc"]
         if detail["type"] == "too_short" and value_at(document.values, path):

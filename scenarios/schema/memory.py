@@ -104,7 +104,9 @@ def known_requests(scenario: ScenarioKeys) -> dict[str, float]:
 
     Closed loops with a duration count as none, because only the run shows how many they issue.
     """
-    return {place: _known_requests(load) for place, load in loads_with_keys(scenario)}
+    return {
+        load_key: _known_requests(load) for load_key, load in loads_with_keys(scenario)
+    }
 
 
 def _known_requests(load: WorkloadSpec) -> float:
@@ -173,8 +175,10 @@ def memory_parts(
         yield from _durability_parts(scenario, schemes)
         return
     yield from _cluster_parts(scenario, schemes, sum(requests.values()))
-    for place, load in loads_with_keys(scenario):
-        yield from _load_parts(scenario, schemes, place, load, requests.get(place, 0.0))
+    for load_key, load in loads_with_keys(scenario):
+        yield from _load_parts(
+            scenario, schemes, load_key, load, requests.get(load_key, 0.0)
+        )
     stored_bytes = scenario.cluster.stored_bytes
     if stored_bytes is not None and _recovers(scenario):
         objects = stored_objects_beyond(scenario, scenario.images_bytes)
@@ -245,7 +249,7 @@ def _cluster_parts(
 def _load_parts(
     scenario: ScenarioKeys,
     schemes: Sequence[NumberedScheme],
-    place: str,
+    load_key: str,
     load: WorkloadSpec,
     requests: float,
 ) -> Iterator[MemoryPart]:
@@ -253,22 +257,22 @@ def _load_parts(
     request_bytes = _REQUEST_UNDER_FAULTS_BYTES if recovers else _REQUEST_BYTES
     if load.requests is None and load.duration_s is not None:
         yield MemoryPart(
-            f"{place}.duration_s",
+            f"{load_key}.duration_s",
             requests * request_bytes,
             load.duration_s,
             seconds_text,
         )
     else:
         yield MemoryPart(
-            f"{place}.requests", requests * request_bytes, requests, count_text
+            f"{load_key}.requests", requests * request_bytes, requests, count_text
         )
     yield MemoryPart(
-        f"{place}.clients", load.clients * _CLIENT_BYTES, load.clients, count_text
+        f"{load_key}.clients", load.clients * _CLIENT_BYTES, load.clients, count_text
     )
     if load.is_closed:
         in_flight = float(load.queue_depth * load.clients)
         yield MemoryPart(
-            f"{place}.queue_depth",
+            f"{load_key}.queue_depth",
             in_flight * _IN_FLIGHT_BYTES,
             load.queue_depth,
             count_text,
@@ -276,19 +280,19 @@ def _load_parts(
     else:
         # Requests take less than a second if the cluster keeps up.
         in_flight = load.rate_per_s or 0.0
-    yield from _block_parts(scenario, schemes, place, load, requests, in_flight)
+    yield from _block_parts(scenario, schemes, load_key, load, requests, in_flight)
     if recovers:
         objects = load.clients * load.image_bytes / scenario.cluster.object_bytes
         image_bytes = objects * _OBJECT_UNDER_FAULTS_BYTES
         yield MemoryPart(
-            f"{place}.image_bytes", image_bytes, load.image_bytes, format_size
+            f"{load_key}.image_bytes", image_bytes, load.image_bytes, format_size
         )
 
 
 def _block_parts(
     scenario: ScenarioKeys,
     schemes: Sequence[NumberedScheme],
-    place: str,
+    load_key: str,
     load: WorkloadSpec,
     requests: float,
     in_flight: float,

@@ -190,8 +190,8 @@ def _says_more(known: str, name: str) -> bool:
 
     So has `object_sizes_bytes` those of `object_bytes`.
     """
-    words, known_words = name.split("_"), known.split("_")
-    return words[0] == known_words[0] and set(words) < set(known_words)
+    name_parts, known_parts = name.split("_"), known.split("_")
+    return name_parts[0] == known_parts[0] and set(name_parts) < set(known_parts)
 
 
 def _suggestion(key: tuple[str, ...], table: tuple[str, ...]) -> str:

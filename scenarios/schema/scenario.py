@@ -260,8 +260,8 @@ class Scenario(ScenarioKeys):
             "used_bytes",
             "gateways",
         )
-        given = self.cluster.model_fields_set
-        left_out["cluster"] = {key for key in late_keys if key not in given}
+        stated = self.cluster.model_fields_set
+        left_out["cluster"] = {key for key in late_keys if key not in stated}
         if self.plan and "spare_domains" not in self.plan.model_fields_set:
             left_out["plan"] = {"spare_domains"}
         if "unlimited" not in self.client.model_fields_set:

@@ -73,14 +73,14 @@ def parse_toml(text: str, label: str = "") -> dict[str, Any]:
 
 def _problem(label: str, excess: Excess) -> ScenarioError:
     line, got, most = excess
-    place = f"{label}:{line}" if label else f"line {line}"
+    location = f"{label}:{line}" if label else f"line {line}"
     return ScenarioError(
-        Problem(place=place, key="syntax", got=got, wanted=f"at most {most:,}")
+        Problem(place=location, key="syntax", got=got, wanted=f"at most {most:,}")
     )
 
 
 def _excesses(text: str) -> Iterator[Excess]:
-    """Yield what exceeds a bound. A check takes long for documents that fail an earlier one."""
+    """Yield each excess over a bound. A check takes long for documents that fail an earlier one."""
     if len(text) > TEXT_MAX:
         yield 1, f"{len(text):,} characters", TEXT_MAX
     skeleton = _OPAQUE.sub(_line_breaks, text)

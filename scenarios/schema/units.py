@@ -180,6 +180,15 @@ def number_text(
     return text if padded or "." not in text else text.rstrip("0").rstrip(".")
 
 
+def counted_text(count: int, noun: str) -> str:
+    """Write a number of things.
+
+    >>> counted_text(1, "host"), counted_text(1200, "host")
+    ('1 host', '1,200 hosts')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 #: Smallest half of an interval to write, as a part of its value: half of the last of three digits.
 _WRITTEN_HALF: Final = 0.0005
 

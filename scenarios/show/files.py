@@ -68,7 +68,7 @@ def check_file(
 
 
 def _reason_against_file(path: Path, *, is_replaced: bool) -> str:
-    """Say why a file cannot be written, or nothing."""
+    """Explain why a file cannot be written. Empty if it can be."""
     if str(path) == "-":
         return "standard output"
     if path.is_dir():
@@ -82,7 +82,7 @@ def _reason_against_file(path: Path, *, is_replaced: bool) -> str:
 
 
 def _reason_against_folder(folder: Path) -> str:
-    """Say why no file can be written into a folder, or nothing."""
+    """Explain why no file can be written into a folder. Empty if one can be."""
     ways = (folder, *folder.parents)
     # Unlike `Path.exists`, this finds links to nothing, and fails on no folder that may not be entered.
     present = next(filter(os.path.lexists, ways), None)

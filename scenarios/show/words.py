@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from stripesim.scenarios.schema.keys import Cell
-from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import number_text, size_text
 from stripesim.scenarios.show.figures.captions import (
+    in_sentence,
     kind_words,
     scheme_label,
 )
@@ -105,10 +105,10 @@ def request_words(op: str, pattern: str, sizes: Sequence[int] = ()) -> str:
     >>> request_words("write", "rand", [4096]), request_words("trace", "trace")
     ('Random writes, 4 KiB', 'Requests of the trace')
     """
-    words = "Requests of the trace" if op == "trace" else kind_words(op, pattern)
+    request_name = "Requests of the trace" if op == "trace" else kind_words(op, pattern)
     if op == "trace" or not sizes:
-        return words
-    return f"{words}, {' to '.join(dict.fromkeys(map(size_text, (min(sizes), max(sizes)))))}"
+        return request_name
+    return f"{request_name}, {' to '.join(dict.fromkeys(map(size_text, (min(sizes), max(sizes)))))}"
 
 
 def row_words(row: Mapping[str, Any]) -> str:
@@ -123,6 +123,8 @@ def request_kind(cell: Cell) -> str:
     >>> request_kind(Cell("rep:3", "write", "rand", 4096))
     'Random writes of 4 KiB'
     """
+    if cell.op == "trace":
+        return request_words(cell.op, cell.pattern)
     if cell.block_size_bytes is None:
         return "All workloads"
     return f"{kind_words(cell.op, cell.pattern)} of {size_text(cell.block_size_bytes)}"
@@ -134,8 +136,4 @@ def cell_words(cell: Cell) -> str:
     >>> cell_words(Cell("rs:4,2", "read", "rand", 4096))
     'RS(4,2), random reads of 4 KiB'
     """
-    kind = request_kind(cell)
-    # GET and PUT keep their capitals.
-    if cell.op not in S3_OPS:
-        kind = f"{kind[0].lower()}{kind[1:]}"
-    return f"{scheme_label(cell.scheme)}, {kind}"
+    return f"{scheme_label(cell.scheme)}, {in_sentence(request_kind(cell))}"

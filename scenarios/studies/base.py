@@ -299,12 +299,12 @@ class Study:
     ) -> StudyResult:
         """Run the study. `stripesim.study` describes the arguments."""
         known = [option.name for option in self.description.options]
-        given = {
+        stated = {
             name: value
             for name, value in options.items()
             if value not in (None, (), [], False)
         }
-        if unknown := sorted(set(given) - set(known)):
+        if unknown := sorted(set(stated) - set(known)):
             raise ValueError(
                 f"{', '.join(unknown)}: study {self.name} has no such option, "
                 f"wanted one of {', '.join(sorted(known)) or 'none'}"
@@ -312,14 +312,14 @@ class Study:
         ablations = self.description.ablations
         names = chosen("--ablate", ablate, ablations)
         setting = Setting(
-            engine=engine, ablate=names, unchecked=unchecked, options=given
+            engine=engine, ablate=names, unchecked=unchecked, options=stated
         )
         if jobs is None and not self.description.all_processors:
             jobs = 1
         sets = sets or {}
         result = self._once(setting, sets, jobs, progress)
         selections = [
-            given.get(option.name, ALL)
+            stated.get(option.name, ALL)
             for option in self.description.options
             if option.selects
         ]

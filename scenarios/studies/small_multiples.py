@@ -226,13 +226,13 @@ def _panel(
     mine = [(layer, _of_panel(rows, panel)) for layer, rows in layers]
     categories = _categories(layers if described.share else mine)
     order = list(dict.fromkeys([*panel.order, *categories]))
-    places = Places(order, _beside(mine), panel.sideways)
+    positions = Places(order, _beside(mine), panel.sideways)
     series = _series_order(described, layers)
     drawn_layers = [
         *(
             each
             for layer, rows in mine
-            for each in _layer(places, layer, rows, described, series)
+            for each in _layer(positions, layer, rows, described, series)
         ),
         *panel.x.layers(sideways=False),
         *panel.y.layers(sideways=True),

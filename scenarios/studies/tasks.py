@@ -77,18 +77,18 @@ class TaskRows(NamedTuple):
 def _perform(item: _Item) -> _Outcome:
     """Run one task."""
     apply_changes(item.changes)
-    words = item.task.words
+    name = item.task.words
     try:
         with collecting_refusals(item.unchecked) as refusals:
             rows = item.task.perform()
     except RefusedError as error:
-        return _Done([], f"{words}: {error}")
+        return _Done([], f"{name}: {error}")
     except ValueError as error:
-        return _Failure(problems_at(words, error))
+        return _Failure(problems_at(name, error))
     if not refusals:
         return _Done(rows)
     refused = "; ".join(refusals)
-    return _Done([{**row, "refused": refused} for row in rows], f"{words}: {refused}")
+    return _Done([{**row, "refused": refused} for row in rows], f"{name}: {refused}")
 
 
 def run_tasks(

@@ -264,7 +264,7 @@ class ModelsKey(NamedTuple):
 
 
 def models_key(scenario: Scenario, scheme: str) -> ModelsKey:
-    """Return what the models of a cell depend on."""
+    """Return the inputs of the models of a cell."""
     cluster = scenario.cluster
     paths = {
         key: scenario.resolve(name).absolute()

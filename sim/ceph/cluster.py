@@ -578,8 +578,8 @@ class Cluster:
             (service.SERIAL, "gateway.serial"),
             (service.BUDGET, "gateway.budget"),
         ):
-            place = self._gateway_kinds.index(kind)
-            own = first + numbers * len(self._gateway_kinds) + place
+            kind_index = self._gateway_kinds.index(kind)
+            own = first + numbers * len(self._gateway_kinds) + kind_index
             rows[:, gateways.roles.gateway(part)] = own
         machine = (service.CPU, service.TX, service.RX)
         for part, kind in zip(machine, ("cpu", "tx", "rx"), strict=True):
@@ -587,8 +587,8 @@ class Cluster:
                 on_host = "cpu" if kind == "cpu" else f"public.{kind}"
                 own = self.host_resource(gateways.hosts[numbers], on_host)
             else:
-                place = self._gateway_kinds.index(f"gateway.{kind}")
-                own = first + numbers * len(self._gateway_kinds) + place
+                kind_index = self._gateway_kinds.index(f"gateway.{kind}")
+                own = first + numbers * len(self._gateway_kinds) + kind_index
             rows[:, gateways.roles.gateway(part)] = own
         return rows
 
@@ -652,13 +652,13 @@ class Cluster:
         """Return the resource index of one kind for each host in an array."""
         if self.one_network:
             kind = kind.replace("private", "public")
-        place = _HOST_KINDS.index(kind)
-        return self._first_host_resource + hosts * len(_HOST_KINDS) + place
+        kind_index = _HOST_KINDS.index(kind)
+        return self._first_host_resource + hosts * len(_HOST_KINDS) + kind_index
 
     def osd_resource(self, osds: IntArray, kind: str) -> IntArray:
         """Return the resource index of one kind for each OSD in an array."""
-        place = self._op_shards + self._osd_kinds.index(kind)
-        return self._first_osd_resource + osds * self._osd_size + place
+        offset = self._op_shards + self._osd_kinds.index(kind)
+        return self._first_osd_resource + osds * self._osd_size + offset
 
     def core_resource(self, osds: IntArray) -> IntArray:
         """Return the resource index of the cores of each OSD in an array, its own or its host's."""
@@ -804,8 +804,8 @@ class Cluster:
             rows[:, :, part] = np.where(where, resources, UNBOUND)
 
         fill(roles.WORKER, self.worker_resource(member, groups), present)
-        parts, places = self._shard_places
-        of_osds = self.osd_resource(member, _OSD_KINDS[0])[..., None] + places
+        parts, offsets = self._shard_places
+        of_osds = self.osd_resource(member, _OSD_KINDS[0])[..., None] + offsets
         rows[:, :, parts] = np.where(present[..., None], of_osds, UNBOUND)
         fill(roles.CPU, self.core_resource(member), present)
         fill(roles.CLIENT_SIDE_TX, self.host_resource(host, "public.tx"), present)
@@ -822,8 +822,8 @@ class Cluster:
     def _shard_places(self) -> tuple[list[int], IntArray]:
         """Parts of a shard, and the place of each part's resource among those of its OSD."""
         kinds = self._shard_kinds
-        places = [self._osd_kinds.index(kind) for kind in kinds.values()]
-        return list(kinds), np.array(places)
+        offsets = [self._osd_kinds.index(kind) for kind in kinds.values()]
+        return list(kinds), np.array(offsets)
 
     @property
     def _shard_kinds(self) -> dict[int, str]:

@@ -80,7 +80,7 @@ class ImageGroups:
 
 
 class AnyLayout(Protocol):
-    """Where the requests of clients go, by the state of placement groups, which may change during a run."""
+    """Routes of client requests, by the state of placement groups, which may change during a run."""
 
     @property
     def engine_groups(self) -> EngineGroups:

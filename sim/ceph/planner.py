@@ -74,7 +74,7 @@ class WritingClient(Foreground, Protocol):
         """Return placement group and object of each write of requests, shape (2, writes)."""
 
     def writes_of(self, row: int) -> Iterator[ObjectWrite]:
-        """Yield what one request writes."""
+        """Yield the objects that one request writes."""
 
 
 #: Op graphs by placement group state and key of the plan.

@@ -42,8 +42,8 @@ class SiteDelays:
 
     def of_client(self, width: int, shard: int) -> list[SiteDelay]:
         """Return the delays between the client and the primary (`NO_SHARD`) or a shard."""
-        place = 0 if shard == NO_SHARD else 1 + shard
-        first = roles.role_count(width) + place * len(self.to_clients)
+        owner = 0 if shard == NO_SHARD else 1 + shard
+        first = roles.role_count(width) + owner * len(self.to_clients)
         return [
             SiteDelay(first + number, self.one_way_ns[distance])
             for number, (_, distance) in enumerate(self.to_clients)
@@ -60,10 +60,12 @@ class SiteDelays:
 
     def role_name(self, role: int, width: int) -> str:
         """Return the name of a role of a delay, for figures and messages."""
-        place, number = divmod(role - roles.role_count(width), len(self.to_clients))
-        if place <= width:
+        owner_index, number = divmod(
+            role - roles.role_count(width), len(self.to_clients)
+        )
+        if owner_index <= width:
             site, distance = self.to_clients[number]
-            owner = "primary" if place == 0 else f"shard[{place - 1}]"
+            owner = "primary" if owner_index == 0 else f"shard[{owner_index - 1}]"
             return f"{owner}.site{site}.{self.one_way_ns[distance]}ns.far"
         first = roles.role_count(width) + (1 + width) * len(self.to_clients)
         shard, distance = divmod(role - first, len(self.one_way_ns))

@@ -260,8 +260,8 @@ def loss_of_burst(system: System, burst: Burst) -> BurstLoss:
         unused = system.drives - system.pools * code.width
         any_lost = pools_lost(code, system.pools, burst.units, unused)
         # One pool among drives that are all outside of pools.
-        others = system.drives - code.width
-        share = pools_lost(code, 1, burst.units, others)
+        other_drives = system.drives - code.width
+        share = pools_lost(code, 1, burst.units, other_drives)
     else:
         return _loss_by_sets(system, burst, units)
     return BurstLoss(any_lost, any_lost, any_lost, unavailable, share)

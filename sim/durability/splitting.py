@@ -625,8 +625,8 @@ def _run_batches(
         for batch in (spread or pool.map)(run, range(batches)):
             results.append(batch)
             events += batch.events
-            words = f"{len(results)} of {batches} batches, {events:,} events"
-            progress(words, batches)
+            done = f"{len(results)} of {batches} batches, {events:,} events"
+            progress(done, batches)
         return results
 
 

@@ -237,8 +237,8 @@ def ancestors(after: Sequence[Sequence[int]], quorums: Mapping[int, int]) -> lis
 def _in_at_least(count: int, sets: Sequence[int]) -> int:
     """Return the bits that are set in at least so many of some bit sets."""
     # Entry i has the bits that are set in at least i of the sets so far.
-    found = [-1] + [0] * count
+    in_at_least = [-1] + [0] * count
     for bits in sets:
         for number in range(count, 0, -1):
-            found[number] |= found[number - 1] & bits
-    return found[count]
+            in_at_least[number] |= in_at_least[number - 1] & bits
+    return in_at_least[count]

@@ -1,4 +1,4 @@
-"""Audit the numbers of a run: physical laws that every result row obeys, whatever was simulated.
+"""Audit the numbers of a run by physical laws that every result row obeys.
 
 `CHECKS` is the catalogue, which the documentation prints. `audit_row` and `audit_run` apply it to the numbers
 that `stripesim.sim.observe.audit_numbers` takes from a run. They know no scheme and no engine.
@@ -561,18 +561,18 @@ def _rate_failures(row: RowNumbers) -> Iterator[str]:
             )
         return
     wanted = row.in_flight
-    what = "in flight on average"
+    load_text = "in flight on average"
     allowed = _TOLERANCE + row.half_fraction + row.edge_fraction
     if row.loop == "closed" and row.keeps_depth and row.is_steady:
         # However the rate varies, this many are in flight.
         wanted = float(row.asked)
-        what = "that clients keep in flight"
+        load_text = "that clients keep in flight"
         allowed = _TOLERANCE
     product = row.iops * row.latency_mean_ns / 1e9
     if abs(product - wanted) > allowed * wanted:
         yield (
             f"got {row.iops:,.6g} requests/s × {_milliseconds(row.latency_mean_ns)} = {product:.4g}, "
-            f"wanted the {wanted:.4g} requests {what}, within {allowed:.1%} ({row.length_key})"
+            f"wanted the {wanted:.4g} requests {load_text}, within {allowed:.1%} ({row.length_key})"
         )
 
 

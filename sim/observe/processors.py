@@ -44,59 +44,81 @@ def processor_use(
     -----
     Threads are in use from acquisition to release, including waits for a core, a lock or a device.
     """
-    resources = cluster.resources
+    slowdown = cluster.models.cpu.paired_slowdown_fraction
+    if cluster.cpu_limit_per_osd is not None:
+        # Threads of an OSD stop at its limit, long before they share cores.
+        slowdown = 0.0
     span_ns = max(1, run.end_ns)
+    return {
+        "cpu_ns_per_op": row.cpu_ns_per_op,
+        "paired_slowdown_fraction": slowdown,
+        "threads": _thread_use(cluster, run, span_ns, row.requests, counted),
+        "hosts": _host_use(cluster, run, span_ns),
+    }
+
+
+def _thread_use(
+    cluster: Cluster,
+    run: EngineRun,
+    span_ns: int,
+    requests: int,
+    counted: Mapping[str, int],
+) -> list[dict[str, Any]]:
+    """Return the processor time and the occupancy of each class of an OSD's threads."""
+    resources = cluster.resources
     kinds = resources.numbered_kinds
     woken = woken_ns(cluster, run)
-    planned_ns = {"messenger": counted["messenger_ns"], "kv": counted["kv_ns"]}
-    others_ns = sum(planned_ns.values())
-    gateways = cluster.gateways
-    if gateways is not None and gateways.on_osd_hosts:
-        others_ns += counted["gateway_ns"]
-    planned_ns["worker"] = counted["cpu_ns"] - others_ns
+    planned_ns = _planned_ns(cluster, counted)
     threads = []
-    for name, own in THREADS.items():
-        first = kinds.are(own[0])
+    for name, own_kinds in THREADS.items():
+        first = kinds.are(own_kinds[0])
         counts = resources.capacities[first]
         in_use = run.held_ns[first] / (counts * span_ns)
-        cpu_ns = planned_ns[name] + int(woken[kinds.are(*own)].sum())
+        cpu_ns = planned_ns[name] + int(woken[kinds.are(*own_kinds)].sum())
         threads.append(
             {
                 "thread": name,
                 "count_per_osd": int(counts.sum()) // cluster.osds,
-                "cpu_ns_per_op": cpu_ns / row.requests,
+                "cpu_ns_per_op": cpu_ns / requests,
                 "in_use_mean": float(in_use.mean()),
                 "in_use_highest": float(in_use.max()),
             }
         )
+    return threads
+
+
+def _planned_ns(cluster: Cluster, counted: Mapping[str, int]) -> dict[str, int]:
+    """Return the processor time of each class of threads without wake-ups [ns]."""
+    messenger_ns = counted["messenger_ns"]
+    kv_ns = counted["kv_ns"]
+    worker_ns = counted["cpu_ns"] - messenger_ns - kv_ns
+    gateways = cluster.gateways
+    if gateways is not None and gateways.on_osd_hosts:
+        worker_ns -= counted["gateway_ns"]
+    return {"messenger": messenger_ns, "kv": kv_ns, "worker": worker_ns}
+
+
+def _host_use(
+    cluster: Cluster, run: EngineRun, span_ns: int
+) -> list[dict[str, int | float]]:
+    """Return the cores and the utilisation of each host."""
     index = cluster.host_resource(np.arange(cluster.hosts), "cpu")
     busy_ns = run.busy_ns[index].astype(np.float64)
     if cluster.osds_have_cores:
         own_ns = run.busy_ns[cluster.core_resource(np.arange(cluster.osds))]
         busy_ns += np.bincount(cluster.osd_hosts, own_ns, cluster.hosts)
     cores = cluster.cores
-    busy = np.minimum(1.0, busy_ns / (cores * span_ns))
-    of_osds = cores
+    utilisation = np.minimum(1.0, busy_ns / (cores * span_ns))
+    osd_cores = cores
     if cluster.cores_per_osd is not None:
-        of_osds = cores - cluster.free_cores
-    hosts = [
+        osd_cores = cores - cluster.free_cores
+    columns = zip(cores, osd_cores, utilisation, strict=True)
+    return [
         {
             "host": host,
             "cores": int(count),
-            "osd_cores": int(own),
+            "osd_cores": int(own_count),
             "utilisation": float(share),
         }
-        for host, (count, own, share) in enumerate(
-            zip(cores, of_osds, busy, strict=True)
-        )
+        for host, (count, own_count, share) in enumerate(columns)
     ]
-    slowdown = cluster.models.cpu.paired_slowdown_fraction
-    if cluster.cpu_limit_per_osd is not None:
-        # Threads of an OSD stop at its limit, long before they share cores.
-        slowdown = 0.0
-    return {
-        "cpu_ns_per_op": row.cpu_ns_per_op,
-        "paired_slowdown_fraction": slowdown,
-        "threads": threads,
-        "hosts": hosts,
-    }

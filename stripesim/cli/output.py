@@ -99,7 +99,7 @@ def _quieten_matplotlib() -> None:
 
 @dataclass(frozen=True)
 class Destination:
-    """Where an answer goes besides the terminal, checked before any work starts."""
+    """Destinations of an answer other than the terminal, checked before any work starts."""
 
     out: Path | None  # Folder of files and figures.
     page: Path | None  # File of the report or another page.

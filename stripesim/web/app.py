@@ -289,17 +289,17 @@ class _Pages:
                     wall_s=UPLOAD_WALL_S_MAX,
                     processor_s=UPLOAD_PROCESSOR_S_MAX,
                 )
-                chosen = self._uploads.keep(content, upload)
+                query = self._uploads.keep(content, upload)
                 if upload.scenario is None:
                     # Parameters change the cluster that the page shows.
-                    chosen = {**_shown(request), **chosen}
+                    query = {**_shown(request), **query}
             except WorkError as error:
-                chosen = {"problem": str(error)[:_PROBLEM_CHARACTERS_MAX]}
+                query = {"problem": str(error)[:_PROBLEM_CHARACTERS_MAX]}
                 shown = _shown(request)
                 # Requests of the page have its address three times.
                 if len(urlencode(shown)) <= _KEPT_CHARACTERS_MAX:
-                    chosen = {**shown, **chosen}
-        return RedirectResponse("/?" + urlencode(chosen), status_code=303)
+                    query = {**shown, **query}
+        return RedirectResponse("/?" + urlencode(query), status_code=303)
 
     async def download(self, request: Request) -> Response:
         """Send one option as a scenario, both as CSV, or a report to share."""

@@ -160,7 +160,7 @@ _FAILURES: Final = ControlGroup(
 
 
 class FormKind(NamedTuple):
-    """What a scenario has that decides which controls the form has."""
+    """Properties of a scenario that decide which controls the form has."""
 
     is_s3: bool = False  #: The load is on objects
     #: Clients and hosts share one network, so that a rate of a private one has no effect
@@ -383,7 +383,7 @@ def rate_of(base: Scenario) -> float | None:
 
 
 def left_out(base: Scenario) -> list[str]:
-    """Return a sentence on what the page leaves out of a scenario's load and failures."""
+    """Return a sentence on the parts of a scenario's load and failures that the page leaves out."""
     load = base.workload
     notes = []
     if base.workloads:

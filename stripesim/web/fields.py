@@ -139,16 +139,16 @@ def problems_of_scenario(
     """Assign each problem of a scenario to the field that sets its key."""
     labels = {control.name: control.label for control in controls}
     by_field: dict[str, str] = {}
-    others = []
+    without_field = []
     for problem in problems_of(error):
         name = _field_of(problem.key, labels)
         if name is None:
-            others.append(str(problem))
+            without_field.append(str(problem))
             continue
         earlier = by_field.get(name)
-        said = _with_labels(problem.said, labels)
-        by_field[name] = f"{earlier}; {said}" if earlier else said
-    return FormProblems(by_field, tuple(others))
+        text = _with_labels(problem.said, labels)
+        by_field[name] = f"{earlier}; {text}" if earlier else text
+    return FormProblems(by_field, tuple(without_field))
 
 
 def _with_labels(text: str, labels: Mapping[str, str]) -> str:

@@ -312,11 +312,7 @@ def time_by_phase(
     shown = [
         phase for phase in _PHASES if any(phases[phase] for phases in times_ns.values())
     ]
-    for index, phase in enumerate(shown):
-        x = 92.0 * (index % 4)
-        line = y + LINE * (index // 4)
-        parts.append(bar(x, line - 8, 9, f"phase-{phase}", _PHASES[phase]))
-        parts.append(text(x + 13, line, _PHASES[phase], "note"))
+    parts += _phase_legend(shown, y)
     height = y + LINE * ((len(shown) - 1) // 4) + 6
     slowest = [
         f"{names[side]}: {_largest_phases(forms.times_ns)}"
@@ -342,6 +338,17 @@ def time_by_phase(
     )
 
 
+def _phase_legend(phases: Sequence[str], y: float) -> list[Markup]:
+    """Draw the colour and the name of each phase, four to a line."""
+    parts = []
+    for index, phase in enumerate(phases):
+        x = 92.0 * (index % 4)
+        line = y + LINE * (index // 4)
+        parts.append(bar(x, line - 8, 9, f"phase-{phase}", _PHASES[phase]))
+        parts.append(text(x + 13, line, _PHASES[phase], "note"))
+    return parts
+
+
 def _phase_bars(
     label: str, phases: Mapping[str, int], across: Scale, y: float
 ) -> list[Markup]:
@@ -360,12 +367,12 @@ def _phase_bars(
 
 def _largest_phases(times_ns: Mapping[str, Mapping[str, int]]) -> str:
     """Return the largest phase of each operation, with its share of the time."""
-    words = []
+    shares = []
     for op, phases in times_ns.items():
         phase = max(phases, key=lambda name: phases[name])
         share = phases[phase] / max(1, sum(phases.values()))
-        words.append(f"{op} {100 * share:.0f} % {_PHASES[phase]}")
-    return ", ".join(words)
+        shares.append(f"{op} {100 * share:.0f} % {_PHASES[phase]}")
+    return ", ".join(shares)
 
 
 def limits(
@@ -420,8 +427,8 @@ def _limits_drawing(
     if required:
         rows = SvgAxes(across, Scale(0, 1, bottom, 4.0))
         parts.append(rows.vertical(required, "required", ""))
-        words = f"line: required {short(required)}"
-        parts.append(text(0, bottom + 2 * LINE, words, "tick"))
+        legend = f"line: required {short(required)}"
+        parts.append(text(0, bottom + 2 * LINE, legend, "tick"))
     for index, (resource, of_sides) in enumerate(ordered):
         y = 14 + _LIMIT_ROW * index
         parts.append(_limit_row(names, resource, of_sides, across, y))
@@ -555,10 +562,10 @@ def failure_timeline(job: Job) -> Picture:
     lines = {
         side: job.of("failure", side)[-1] for side in names if job.of("failure", side)
     }
-    what = f"{_FAILING[job.settings.failure]} fails"
+    failing = f"{_FAILING[job.settings.failure]} fails"
     problems = _problems(names, job, "failure")
     if not lines:
-        return _without_drawing("failure", f"When {what}", problems)
+        return _without_drawing("failure", f"When {failing}", problems)
     latency, groups = failure_panels(lines)
     parts = [
         panel_svg(latency, _LATENCY_BOX),
@@ -572,9 +579,9 @@ def failure_timeline(job: Job) -> Picture:
     rate = short(next(iter(lines.values()))["rate_per_s"])
     return Picture(
         key="failure",
-        title=f"When {what}",
+        title=f"When {failing}",
         answer=answer,
-        svg=drawing("failure", f"Timeline when {what}", 262, *parts),
+        svg=drawing("failure", f"Timeline when {failing}", 262, *parts),
         columns=("option", "time [s]", "p99 of clients [ms]"),
         rows=[
             (names[side], number_text(time_s), number_text(value, 1e-6))
@@ -664,10 +671,10 @@ def _steps(
 
 
 def _failure_words(name: str, line: Mapping[str, Any]) -> str:
-    words = f"{name}: {line['blocked']:,} requests blocked"
+    blocked = f"{name}: {line['blocked']:,} requests blocked"
     if line["clean_after_s"] is None:
-        return f"{words}, not clean at the end"
-    return f"{words}, clean after {duration_text(line['clean_after_s'])}"
+        return f"{blocked}, not clean at the end"
+    return f"{blocked}, clean after {duration_text(line['clean_after_s'])}"
 
 
 def added_hosts(job: Job) -> Picture:
@@ -681,28 +688,6 @@ def added_hosts(job: Job) -> Picture:
     problems = _problems(names, job, "added")
     if not changes:
         return _without_drawing("added", title, problems)
-    phases = {
-        side: {
-            "before": change["profiles"][0]["before"],
-            "during": change["profiles"][0],
-            "after": change["profiles"][0]["after"],
-        }
-        for side, change in changes.items()
-    }
-    latencies = [
-        BarRow(
-            f"p99 {phase}",
-            {
-                side: (
-                    of_phases[phase]["latency_p99_ns"] or 0.0,
-                    _milliseconds(of_phases[phase]["latency_p99_ns"]),
-                )
-                for side, of_phases in phases.items()
-            },
-            "latency",
-        )
-        for phase in ("before", "during", "after")
-    ]
     rows = [
         BarRow(
             "data moved",
@@ -720,9 +705,9 @@ def added_hosts(job: Job) -> Picture:
             },
             "duration",
         ),
-        *latencies,
+        *_latency_rows(changes),
     ]
-    words = [
+    movements = [
         f"{names[side]} moves {bytes_text(change['bytes_moved'])} in {duration_text(change['duration_s'])}"
         for side, change in changes.items()
     ]
@@ -735,10 +720,24 @@ def added_hosts(job: Job) -> Picture:
         rows,
         key="added",
         title=title,
-        answer=". ".join([*words, *problems]) + ".",
+        answer=". ".join([*movements, *problems]) + ".",
         source=f"Movement is exact, from CRUSH; time and latency are simulated on a sample at {rate} "
         f"requests/s. `stripesim rehearse` plays all mClock profiles. {'; '.join(warnings)}",
     )
+
+
+def _latency_rows(changes: Mapping[str, Mapping[str, Any]]) -> list[BarRow]:
+    """Return the bars of p99 before, during and after each option's change."""
+    rows = []
+    for phase in ("before", "during", "after"):
+        values = {}
+        for side, change in changes.items():
+            profile = change["profiles"][0]
+            clients = profile if phase == "during" else profile[phase]
+            p99_ns = clients["latency_p99_ns"]
+            values[side] = (p99_ns or 0.0, _milliseconds(p99_ns))
+        rows.append(BarRow(f"p99 {phase}", values, "latency"))
+    return rows
 
 
 def _milliseconds(value_ns: float | None) -> str:

@@ -181,10 +181,10 @@ class SvgAxes:
         """Draw a vertical line at a value of x, with a label at its top that stays inside."""
         at = self.x(x)
         y = self.y.end + 10 + LINE * row
-        words = text(at + 4, y, label, f"note {class_}")
+        label_text = text(at + 4, y, label, f"note {class_}")
         if at > (self.x.start + self.x.end) / 2:
-            words = text(at - 4, y, label, f"note {class_} end")
-        return _line(at, self.y.start, at, self.y.end, f"rule {class_}") + words
+            label_text = text(at - 4, y, label, f"note {class_} end")
+        return _line(at, self.y.start, at, self.y.end, f"rule {class_}") + label_text
 
 
 def panel_svg(panel: PanelSpec, box: tuple[float, float, float, float]) -> Markup:

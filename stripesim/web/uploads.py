@@ -71,12 +71,12 @@ class Uploads:
                 self.scenarios.popitem(last=False)
             return {"base": key}
         key = self._keep_set(content, upload)
-        chosen = {}
+        keys = {}
         if "client" in upload.tables:
-            chosen["a.parameters"] = key
+            keys["a.parameters"] = key
         if not set(DEVICE_TABLES).isdisjoint(upload.tables):
-            chosen["a.drive"] = key
-        return {**chosen, "one_cluster": "1"}
+            keys["a.drive"] = key
+        return {**keys, "one_cluster": "1"}
 
     def _keep_set(self, content: bytes, upload: Upload) -> str:
         """Keep a parameter set, and return its name on the page."""
@@ -282,8 +282,8 @@ def read_scenario(text: str) -> Scenario:
         "kernel_table": ("", *shipped_table_names()),
     }
     for key, fitting in known.items():
-        given = cluster.get(key) if isinstance(cluster, dict) else None
-        if isinstance(given, str) and given not in fitting:
+        set_name = cluster.get(key) if isinstance(cluster, dict) else None
+        if isinstance(set_name, str) and set_name not in fitting:
             wanted = f"one of {', '.join(fitting)}"
             raise ValueError(
                 f"scenario: cluster.{key}: got a name that does not ship, wanted {wanted}"

@@ -208,11 +208,27 @@ def test_table_and_figure_have_a_line_and_a_panel_for_each_resource(points):
     figure = purchases_figure(points)
     assert len(figure.panels) == 4
     # Words, not keys.
-    assert figure.panels[0].layers[0].label == "3-replication: random writes, 4 KiB"
+    assert figure.panels[0].layers[0].label == "3-replication, random writes of 4 KiB"
     hosts = next(panel for panel in figure.panels if panel.x.label == "hosts")
     # Nobody buys half a host.
     assert hosts.x.ticks == sorted(set(hosts.layers[0].x))
     assert all(float(amount).is_integer() for amount in hosts.x.ticks)
+
+
+@pytest.mark.parametrize(
+    ("cell", "label"),
+    [
+        # GET is an abbreviation, and several workloads have no one block size.
+        (("get", "rand", 4096), "3-replication, GETs of 4 KiB"),
+        (("mixed", "mixed", None), "3-replication, all workloads"),
+        (("trace", "trace", None), "3-replication, requests of the trace"),
+    ],
+)
+def test_figure_names_every_kind_of_cell(points, cell, label):
+    op, pattern, block_bytes = cell
+    renamed = {"op": op, "pattern": pattern, "block_size_bytes": block_bytes}
+    figure = purchases_figure([point | renamed for point in points])
+    assert figure.panels[0].layers[0].label == label
 
 
 def test_bounds_of_steps_rise_with_what_limits():

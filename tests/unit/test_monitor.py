@@ -104,7 +104,7 @@ def test_an_osd_stays_in_if_too_few_would_be_left(monitored):
     run(state)
     assert state.map.out == {1}
     (event,) = state.timeline.events
-    assert (event.what, event.time_ns) == ("kept in", 605 * SECOND_NS)
+    assert (event.kind, event.time_ns) == ("kept in", 605 * SECOND_NS)
 
 
 def test_osds_of_a_rack_that_is_down_stay_in_until_one_comes_up(monitored):
@@ -113,7 +113,7 @@ def test_osds_of_a_rack_that_is_down_stay_in_until_one_comes_up(monitored):
     monitor.propose("down", 1)
     run(state)
     assert state.map.out == set()
-    assert [event.what for event in state.timeline.events] == ["kept in", "kept in"]
+    assert [event.kind for event in state.timeline.events] == ["kept in", "kept in"]
     # When one of the two returns, the other is no longer exempt.
     monitor.propose("up", 0)
     run(state)

@@ -115,17 +115,17 @@ def _with_units(roles: Mapping[str, str]) -> dict[str, str]:
 def _chosen_roles(roles: Mapping[str, str]) -> dict[str, str | None]:
     """Return the role that provides each property of a request."""
     role_of: dict[str, str | None] = {}
-    for what, names in (_NEEDED_ROLES | _OPTIONAL_ROLES).items():
+    for property_name, names in (_NEEDED_ROLES | _OPTIONAL_ROLES).items():
         present = [name for name in names if name in roles]
         if len(present) > 1:
             raise TraceError(
                 f"--columns: got {' and '.join(present)}, wanted only one of them"
             )
-        role_of[what] = present[0] if present else None
+        role_of[property_name] = present[0] if present else None
     missing = [
-        f"{what} ({', '.join(names)})"
-        for what, names in _NEEDED_ROLES.items()
-        if role_of[what] is None
+        f"{property_name} ({', '.join(names)})"
+        for property_name, names in _NEEDED_ROLES.items()
+        if role_of[property_name] is None
     ]
     unknown = [role for role in roles if role not in role_of.values()]
     if unknown:

@@ -65,11 +65,11 @@ class Lines(Problems):
                 self.add(line, "a block without its end", "a closing '}'")
             yield Declaration(line, words, body)
 
-    def whole(self, text: str, least: int, most: int, what: str, line: int) -> int:
+    def whole(self, text: str, least: int, most: int, noun: str, line: int) -> int:
         """Return a whole number within bounds; for invalid text, a unique number below them."""
         if _INTEGER.fullmatch(text) and least <= int(text) <= most:
             return int(text)
-        self.add(line, f"{what} {text!r}", f"a whole number from {least} to {most}")
+        self.add(line, f"{noun} {text!r}", f"a whole number from {least} to {most}")
         return least - len(self.found)
 
     def weight(self, text: str, line: int) -> int:
@@ -90,16 +90,16 @@ class Lines(Problems):
         if not _NAME.fullmatch(name):
             self.add(line, f"name {name!r}", "letters, digits, '_', '-' and '.'")
 
-    def once(self, what: str, value: object, line: int) -> None:
+    def once(self, noun: str, value: object, line: int) -> None:
         """Report a value that an earlier declaration already uses."""
-        if (what, value) in self._seen:
-            first = self._seen[what, value]
+        if (noun, value) in self._seen:
+            first = self._seen[noun, value]
             self.add(
                 line,
-                f"duplicate {what} {value}",
+                f"duplicate {noun} {value}",
                 f"a value not used in line {first}",
             )
-        self._seen.setdefault((what, value), line)
+        self._seen.setdefault((noun, value), line)
 
 
 def _statements(text: str) -> Iterator[Statement]:

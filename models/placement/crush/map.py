@@ -170,15 +170,15 @@ class CrushMap:
             raise ProblemsError(
                 f"num_rep: got {num_rep!r}, wanted a whole number from 1 to {_NUM_REP_MAX}"
             )
-        words = inputs.astype(np.uint32)
+        hashed_inputs = inputs.astype(np.uint32)
         shares = self.reweight_vector(reweights)
-        key = (known_rule.id, pool, num_rep, words.tobytes(), shares.tobytes())
+        key = (known_rule.id, pool, num_rep, hashed_inputs.tobytes(), shares.tobytes())
         if key not in self._mapped:
             tables = self._tables(pool)
             while len(self._mapped) >= _MAPPED_MAX:
                 del self._mapped[next(iter(self._mapped))]
             self._mapped[key] = run_rule(
-                tables, self.tunables, known_rule, words, num_rep, shares
+                tables, self.tunables, known_rule, hashed_inputs, num_rep, shares
             )
         rows, lengths = self._mapped[key]
         return rows.copy(), lengths.copy()

@@ -106,15 +106,15 @@ def _factors(calibration: Calibration) -> Table:
             "value": f"{factor.value:.2f}",
             "95 % interval": f"{factor.low:.2f} to {factor.high:.2f}",
             "unit": "µs" if factor.unit == "us" else "×",
-            "told by the rows": _told(factor),
+            "told by the rows": _known_text(factor),
         }
         for factor in calibration.fitted
     ]
     return Table.of("Fitted factors", rows, numeric=False)
 
 
-def _told(factor: FittedFactor) -> str:
-    """Say if the rows tell a factor."""
+def _known_text(factor: FittedFactor) -> str:
+    """Write whether the rows determine a factor."""
     if factor.is_at_end:
         return "no: at the end of its range"
     return "yes" if factor.is_known else "no: as assumed"

@@ -228,15 +228,7 @@ def calibrate(
     source = _source(folder, rows)
     spreads = spreads_for(models, factors)
     with worker_pool(jobs) as pool:
-        derived = 1 + len(factors)
-        parts = {
-            "runs before": len(runs),
-            # Two starts, then each evaluation with its derivatives.
-            f"fitting {len(factors)} factors": (2 + _EVALUATIONS * derived)
-            * len(fitted_runs),
-            "runs after": len(runs),
-            "what to measure next": len(FURTHER_LOADS) * derived,
-        }
+        parts = _parts_of_work(len(runs), len(fitted_runs), len(factors))
         simulator = _Simulator(pool, source, progress, parts)
         before = simulator.simulate(runs, shipped, ROUNDS)
         with collecting_refusals(unchecked):
@@ -273,6 +265,19 @@ def worker_pool(jobs: int | None) -> ProcessPoolExecutor:
         mp_context=get_context("spawn"),
         initializer=end_with_parent,
     )
+
+
+def _parts_of_work(runs: int, fitted_runs: int, factors: int) -> dict[str, int]:
+    """Return the largest number of runs of each part of a calibration, in order."""
+    # An evaluation simulates its point, and one more for each derivative.
+    evaluation = 1 + factors
+    return {
+        "runs before": runs,
+        # The start is simulated twice, in full and in short.
+        f"fitting {factors} factors": (2 + _EVALUATIONS * evaluation) * fitted_runs,
+        "runs after": runs,
+        "what to measure next": len(FURTHER_LOADS) * evaluation,
+    }
 
 
 def runs_of(folder: Path) -> list[CalibrationRun]:
@@ -326,20 +331,20 @@ class _Simulator:
     def begin_next(self) -> None:
         """Begin the next part of the work: runs that the last one did not need are no longer expected."""
         self._total_count = self._done_count + sum(count for _, count in self._parts)
-        self._words, _ = self._parts.pop(0)
+        self._part_name, _ = self._parts.pop(0)
 
     def simulate(
         self, runs: Sequence[CalibrationRun], values: Mapping[str, float], rounds: int
     ) -> dict[str, SimulatedRow]:
         """Return the simulated rows, keyed by row id."""
-        one = partial(
+        simulate_run = partial(
             _simulate_run, values=dict(values), source=self._source, rounds=rounds
         )
         simulated: dict[str, SimulatedRow] = {}
-        for rows in self._pool.map(one, runs):
+        for rows in self._pool.map(simulate_run, runs):
             simulated |= rows
             self._done_count += 1
-            self._progress(self._words, self._total_count)
+            self._progress(self._part_name, self._total_count)
         return simulated
 
 

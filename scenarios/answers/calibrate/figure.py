@@ -46,10 +46,10 @@ def draw_calibration(result: Calibration) -> CaptionedFigure:
 
 
 def _figure(shown: Sequence[JudgedValue], caption: str) -> FigureSpec:
-    places = range(len(shown))
+    positions = range(len(shown))
     after = [_ratio(value.after, value.measured) for value in shown]
     # The audit may refuse the runs before the fit alone.
-    places_before = [at for at in places if shown[at].before is not None]
+    places_before = [at for at in positions if shown[at].before is not None]
     before = [_ratio(shown[at].before, shown[at].measured) for at in places_before]
     layers = [
         LayerSpec(
@@ -95,7 +95,7 @@ def _figure(shown: Sequence[JudgedValue], caption: str) -> FigureSpec:
             ticks=[0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5],
         ),
         y=AxisSpec(
-            ticks=places,
+            ticks=positions,
             names=[value.load + _METRIC_WORDS[value.metric] for value in shown],
             reverse=True,
         ),

@@ -444,9 +444,9 @@ def scheme_of(path: Path, schemes: Sequence[str]) -> str:
     ]
     if fitting:
         return slugs[max(fitting, key=len)]
-    other = _scheme_named(path.stem)
-    if other is not None:
-        got = f"a file name that begins with {other}"
+    named_scheme = _scheme_named(path.stem)
+    if named_scheme is not None:
+        got = f"a file name that begins with {named_scheme}"
         wanted = f"one of {' '.join(schemes)}, or another beginning"
         raise MeasuredError(Problem(place=str(path), got=got, wanted=wanted))
     return schemes[0]
@@ -454,10 +454,10 @@ def scheme_of(path: Path, schemes: Sequence[str]) -> str:
 
 def _scheme_named(stem: str) -> str | None:
     """Return the longest scheme that a file name begins with, such as lrc-ceph-4-2-3, or None."""
-    words = stem.split("-")
-    for end in range(len(words), 1, -1):
+    name_parts = stem.split("-")
+    for end in range(len(name_parts), 1, -1):
         for start in range(1, end):
-            name = f"{'-'.join(words[:start])}:{','.join(words[start:end])}"
+            name = f"{'-'.join(name_parts[:start])}:{','.join(name_parts[start:end])}"
             if is_scheme(name):
                 return name
     return None

@@ -130,7 +130,7 @@ def _cause_cells(check: LoadCheck, one: Explanation) -> dict[str, str]:
 
 
 def assumptions_of(check: LoadCheck) -> list[str]:
-    """Return what the answer takes for granted."""
+    """List the assumptions of the answer."""
     subject = check.measurement.scenario
     error = check.leading.predicted.error
     known = "calibrated clusters"

@@ -24,7 +24,7 @@ _BLOCK_BYTES: Final = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """Something that is unlike what the scenario says.
+    """A possible difference between the real cluster and the scenario.
 
     Attributes
     ----------
@@ -133,9 +133,9 @@ def _most_per_osd(scenario: Scenario) -> float:
 
 
 def _cores_text(scenario: Scenario, factor: float) -> str:
-    key, words = _cores_key(scenario)
+    key, unit_text = _cores_key(scenario)
     stated = getattr(scenario.cluster, key)
-    return f"{_cores(scenario, factor):g} instead of {stated:g} {words}"
+    return f"{_cores(scenario, factor):g} instead of {stated:g} {unit_text}"
 
 
 def _factors(name: str) -> Callable[[Scenario, float], Changed]:

@@ -235,13 +235,13 @@ def read_measurement(
     seed: int | None = None,
 ) -> Measurement:
     """Read a measured load, and reduce the scenario to it."""
-    given: list[str | Override] = list(sets)
+    overrides: list[str | Override] = list(sets)
     if isinstance(sets, Mapping):
-        given = [Override(key, value) for key, value in sets.items()]
+        overrides = [Override(key, value) for key, value in sets.items()]
     load, table = _read(measured)
     if load is not None:
-        return _of_load(scenario, measured, load, given, seed)
-    loaded = as_scenario(scenario, sets=given, seed=seed)
+        return _of_load(scenario, measured, load, overrides, seed)
+    loaded = as_scenario(scenario, sets=overrides, seed=seed)
     cell = _cell_of(table, cells(loaded), measured)
     return Measurement(
         scenario=loaded.of_cell(cell),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from stripesim.scenarios.schema.units import counted_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import frame_of, result_files
 from stripesim.scenarios.show.quantities import rows_frame
@@ -105,5 +106,4 @@ def _sentences(row: Row) -> Iterator[str]:
 
 
 def _struck(burst: Row) -> str:
-    plural = "" if burst["units"] == 1 else "s"
-    return f"{burst['units']} {burst['unit']}{plural}"
+    return counted_text(burst["units"], burst["unit"])

@@ -213,17 +213,17 @@ class _MethodSteps:
         self._round_left = 0
         self._progress(words, self._total)
 
-    def within(self, what: str) -> OnStep:
+    def within(self, method: str) -> OnStep:
         """Return the progress of a method, whose rounds add their steps when they begin."""
 
-        def told(words: str, total: int | None = None) -> None:
+        def report(words: str, total: int | None = None) -> None:
             if not self._round_left:
                 self._round_left = total or 1
                 self._total += self._round_left
             self._round_left -= 1
-            self._progress(f"{what}: {words}", self._total)
+            self._progress(f"{method}: {words}", self._total)
 
-        return told
+        return report
 
 
 def _suited(system: System) -> list[Method]:
@@ -402,8 +402,8 @@ def _stored(
             of_drive = f" of its {bytes_text(osd_bytes)}"
         if osd_bytes and drive_bytes > osd_bytes:
             of_drive = f" (more than the {bytes_text(osd_bytes)} of {cluster.drive})"
-        words = f"{bytes_text(drive_bytes)}{of_drive}, {source}"
-        return _Stored(drive_bytes, client_bytes, words)
+        source_text = f"{bytes_text(drive_bytes)}{of_drive}, {source}"
+        return _Stored(drive_bytes, client_bytes, source_text)
 
     if spec.drive_bytes:
         return held(float(spec.drive_bytes), "as durability.drive_bytes states")

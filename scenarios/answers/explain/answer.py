@@ -121,9 +121,9 @@ def _steps(timeline: Timeline) -> Table:
     groups = []
     if late:
         moment = f"{reply_word(timeline)} {timeline.latency_ns / 1e3:,.1f} µs"
-        told = ["", f"{moment}; the rest happens after the reply:"]
+        reply_row = ["", f"{moment}; the rest happens after the reply:"]
         groups = [len(early), len(early) + 1]
-        rows = [*early, told, *late]
+        rows = [*early, reply_row, *late]
     columns = (
         "lane",
         "what",

@@ -139,11 +139,11 @@ def _row(name: str, bars: Sequence[Bar], axis: TimeAxis) -> dict[str, Any]:
     levels_max = 1
     for level, levels, bar in packed(merged_bars(bars)):
         levels_max = max(levels_max, levels)
-        place = {
+        extent = {
             "top": round(100 * level / levels, 2),
             "height": round(100 / levels, 2),
         }
-        drawn.append(_bar(axis, bar) | place)
+        drawn.append(_bar(axis, bar) | extent)
     height_px = _ROW_PX + _LEVEL_PX * (levels_max - 1)
     return {"name": name, "bars": drawn, "px": min(_ROW_PX_MAX, height_px)}
 

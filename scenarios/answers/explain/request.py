@@ -166,18 +166,21 @@ def _check(
         if "none" in schemes:
             raise _wrong("--scheme", "none, a bare device", example)
     if op in S3_OPS:
-        if question.offset_bytes:
-            raise _wrong("--offset", question.offset_bytes, f"none with {op}")
-        if question.state != "healthy" or question.image != "prefilled":
-            raise _wrong(f"explain {op}", "--state or --image", "neither")
-    if op != "repair":
-        return
+        _check_plain(question, offset=f"none with {op}", state="neither")
+    if op == "repair":
+        _check_plain(
+            question,
+            offset="none: a repair rebuilds a whole object",
+            state="neither: one lost shard is rebuilt",
+        )
+
+
+def _check_plain(question: RequestQuestion, *, offset: str, state: str) -> None:
+    """Refuse an offset, a state or an image. `offset` and `state` say what is wanted instead."""
     if question.offset_bytes:
-        wanted = "none: a repair rebuilds a whole object"
-        raise _wrong("--offset", question.offset_bytes, wanted)
+        raise _wrong("--offset", question.offset_bytes, offset)
     if question.state != "healthy" or question.image != "prefilled":
-        wanted = "neither: one lost shard is rebuilt"
-        raise _wrong("explain repair", "--state or --image", wanted)
+        raise _wrong(f"explain {question.op}", "--state or --image", state)
 
 
 def _check_choice(place: str, value: str, choices: Sequence[str]) -> None:
@@ -208,8 +211,8 @@ def _timeline(
         )
     models = build_models(one_request)
     check_schemes(one_request, models)
-    place = place_s3_request if is_s3 else place_request
-    request = place(question, one_request, models)
+    place_on_cluster = place_s3_request if is_s3 else place_request
+    request = place_on_cluster(question, one_request, models)
     try:
         timeline = _record(request, request.pool.cluster.models, with_parameters)
     except StepsError as error:

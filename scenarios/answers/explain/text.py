@@ -238,11 +238,11 @@ def _lane_of_group(timeline: Timeline, group: Sequence[TimelineStep]) -> str:
     shards = sorted({entry.branch for entry in group if entry.branch is not None})
     if not shards:
         return group[0].lane
-    words = lane_words(shards, timeline.primary)
+    lane_names = lane_words(shards, timeline.primary)
     on_primary = all(entry.lane == "primary" for entry in group)
     if on_primary and shards != [timeline.primary]:
-        return f"primary, for {words}"
-    return words
+        return f"primary, for {lane_names}"
+    return lane_names
 
 
 def drawing(

@@ -131,10 +131,10 @@ class Timeline(Documented):
     )
 
     def __repr__(self) -> str:
-        what = (
-            f"{self.op} of {self.size_bytes:,} bytes, {self.scheme}, {self.generation}"
-        )
-        return f"<Timeline: {what}, {self.state}, {self.latency_ns / 1e3:,.1f} µs, {len(self.steps)} steps>"
+        request = f"{self.op} of {self.size_bytes:,} bytes"
+        pool = f"{self.scheme}, {self.generation}, {self.state}"
+        latency = f"{self.latency_ns / 1e3:,.1f} µs"
+        return f"<Timeline: {request}, {pool}, {latency}, {len(self.steps)} steps>"
 
     def _repr_html_(self) -> str:
         """Return the latency by category, which notebooks show."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stripesim.scenarios.schema.units import bytes_text, duration_text
+from stripesim.scenarios.schema.units import bytes_text, counted_text, duration_text
 from stripesim.scenarios.show.figures.rehearsal import fill_layers
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
 from stripesim.scenarios.show.figures.specification import (
@@ -143,8 +143,7 @@ def _groups_text(row: Row, name: str) -> str:
     count = row[f"pgs_{name}"]
     if not count:
         return "–"
-    groups = "1 PG" if count == 1 else f"{count:,} PGs"
-    return f"{groups}, {bytes_text(row[f'bytes_{name}'])}"
+    return f"{counted_text(count, 'PG')}, {bytes_text(row[f'bytes_{name}'])}"
 
 
 def _time_text(row: Row) -> str | TableCell:

@@ -160,7 +160,7 @@ def _row(
     disks: Disks,
     paces: dict[int, HealingPace],
 ) -> dict[str, Any]:
-    """Return what one failure does."""
+    """Return the effects of one failure."""
     failed = set(failure.osds)
     totals = _Totals()
     moves: list[PoolMove] = []
@@ -294,7 +294,7 @@ def _log_notes(pools: Sequence[PoolFailures]) -> list[str]:
 def _assumptions(
     cluster: ImportedCluster, paces: Mapping[int, HealingPace]
 ) -> list[str]:
-    """Return what the numbers of this cluster rest on."""
+    """List the assumptions behind the numbers of this cluster."""
     sizes = "each placement group has the bytes that the cluster counts"
     uncounted = [
         pool.placed.name

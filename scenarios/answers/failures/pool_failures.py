@@ -40,7 +40,7 @@ class GroupMove:
 
 @dataclass(frozen=True)
 class GroupsLeft:
-    """Placement groups by what is left of them while failed OSDs are not yet replaced."""
+    """Placement groups by the shards left while failed OSDs are not yet replaced."""
 
     at_min_size: IntArray  # serve clients, and stop if one more shard is lost
     inactive: IntArray  # serve no clients
@@ -50,7 +50,7 @@ class GroupsLeft:
 
 
 class PoolFailures:
-    """The placement groups of a pool, their data, and what the failure of OSDs does to them.
+    """The placement groups of a pool, their data, and the effects of failed OSDs on them.
 
     Attributes
     ----------

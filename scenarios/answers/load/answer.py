@@ -22,6 +22,7 @@ from stripesim.scenarios.cells.notes import (
     made_from,
 )
 from stripesim.scenarios.forms.capacity import warnings_of
+from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import csv_text, frame_of
@@ -82,7 +83,6 @@ def answer_of_load(
 
 def _points(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the points of all curves with their scheme and kind of request."""
-    keys = ("scheme", "op", "pattern", "block_size_bytes")
     for curve in document["curves"]:
         for point in curve["points"]:
-            yield {**{key: curve[key] for key in keys}, **point}
+            yield {**{key: curve[key] for key in Cell._fields}, **point}

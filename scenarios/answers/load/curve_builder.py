@@ -311,11 +311,11 @@ class CurveBuilder:
                 in_flight *= 2
             if gain < _GAIN_MIN:
                 break
-        others = [
+        repetitions = [
             self._closed(in_flight, number)
             for number in range(1, self.settings.replications)
         ]
-        measured = best + (yield from self._batch(others))
+        measured = best + (yield from self._batch(repetitions))
         self.saturation = student_interval([one.iops for one in measured])
         longer = 1
         # While requests pile up at the busiest OSD, the others still serve more than the bound.

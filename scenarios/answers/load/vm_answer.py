@@ -20,6 +20,7 @@ from stripesim.scenarios.cells.notes import (
 from stripesim.scenarios.forms.capacity import warnings_of
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
+    counted_text,
     duration_text,
     interval_half_text,
     number_text,
@@ -47,22 +48,22 @@ _MS: Final = 1e6
 
 
 def answer_of_vms(
-    scenario: Scenario, found: Sequence[VmsWithin], *, engine: str, replications: int
+    scenario: Scenario, results: Sequence[VmsWithin], *, engine: str, replications: int
 ) -> Answer:
     """Return the answer for each cell: sentences first, then the simulated numbers of machines."""
-    refusals = [line for one in found for line in one.refusals]
+    refusals = [line for result in results for line in result.refusals]
     machines = with_machines(scenario)
     outside = outside_of(machines)
     warnings = warnings_of(machines, build_models(machines))
     assumptions = list(_assumptions(scenario))
     notes = notes_of_vms(machines, replications)
-    if any(one.bound_iops is not None for one in found):
+    if any(result.bound_iops is not None for result in results):
         notes.append(
             "just below the bound, latencies grow further than these runs show"
         )
     document: dict[str, Any] = {
-        "vms": [one.to_json() for one in found],
-        "sentences": [vm_sentence(one) for one in found],
+        "vms": [result.to_json() for result in results],
+        "sentences": [vm_sentence(result) for result in results],
         "assumptions": assumptions,
         "notes": notes,
         "warnings": [*map(str, outside), *warnings, *refusals],
@@ -75,14 +76,14 @@ def answer_of_vms(
             replications=replications,
         ),
     }
-    points = list(_points(found))
+    points = list(_points(results))
     return Answer(
         document=document,
         frame=partial(frame_of, points),
         shown=[
             *document["sentences"],
             *(f"assumed: {line}" for line in assumptions),
-            *map(_table, found),
+            *map(_table, results),
             *(f"note: {line}" for line in document["notes"]),
         ],
         outside=outside,
@@ -90,47 +91,45 @@ def answer_of_vms(
         refusals=refusals,
         saved_as="vms.json",
         files=lambda: {"vms.csv": csv_text(points).encode()},
-        figures=lambda: draw_vms(found),
+        figures=lambda: draw_vms(results),
     )
 
 
-def vm_sentence(found: VmsWithin) -> str:
+def vm_sentence(result: VmsWithin) -> str:
     """Return a sentence on how many machines keep the bound, and what limits more of them."""
-    bound = duration_text(found.p99_bound_ns * 1e-9)
-    title = cell_words(found.cell)
-    if found.is_most:
-        return f"{title}: p99 ≤ {bound} with up to {found.vms:,} virtual machines, the most that were tried"
-    resource = stated_words(found.limited_by or "")
-    if not found.points:
-        assert found.bound_iops is not None
+    bound = duration_text(result.p99_bound_ns * 1e-9)
+    title = cell_words(result.cell)
+    if result.is_most:
+        return f"{title}: p99 ≤ {bound} with up to {result.vms:,} virtual machines, the most that were tried"
+    resource = stated_words(result.limited_by or "")
+    if not result.points:
+        assert result.bound_iops is not None
         return (
-            f"{title}: not even 1 virtual machine: it issues more than {rate_text(found.bound_iops)} "
+            f"{title}: not even 1 virtual machine: it issues more than {rate_text(result.bound_iops)} "
             f"requests/s, the bound of {resource}"
         )
-    if not found.vms:
-        (first, *_) = found.points
+    if not result.vms:
+        (first, *_) = result.points
         p99 = duration_text(first.latency_p99_ns.mean * 1e-9)
         return f"{title}: not even 1 virtual machine keeps p99 ≤ {bound}: {p99}"
-    machines = (
-        "1 virtual machine" if found.vms == 1 else f"{found.vms:,} virtual machines"
-    )
-    if found.low is not None and found.high is not None and found.low < found.high:
-        machines += f" (95 %: {found.low:,} to {found.high:,})"
-    if found.bound_iops is not None:
+    machines = counted_text(result.vms, "virtual machine")
+    if result.low is not None and result.high is not None and result.low < result.high:
+        machines += f" (95 %: {result.low:,} to {result.high:,})"
+    if result.bound_iops is not None:
         return (
             f"{title}: {machines} within p99 ≤ {bound}, and hardly more: the bound of {resource} is "
-            f"{rate_text(found.bound_iops)} requests/s"
+            f"{rate_text(result.bound_iops)} requests/s"
         )
     above = min(
-        (point for point in found.points if point.vms > found.vms),
+        (point for point in result.points if point.vms > result.vms),
         key=lambda point: point.vms,
     )
     p99 = duration_text(above.latency_p99_ns.mean * 1e-9)
-    return f"{title}: {machines} within p99 ≤ {bound}; {above.vms:,} have {p99}, {_limit_words(found)}"
+    return f"{title}: {machines} within p99 ≤ {bound}; {above.vms:,} have {p99}, {_limit_words(result)}"
 
 
-def _limit_words(found: VmsWithin) -> str:
-    resource = limit_words(found.limited_by or "")
+def _limit_words(result: VmsWithin) -> str:
+    resource = limit_words(result.limited_by or "")
     if resource is None:
         return "and no resource is near its limit"
     return f"limited by {resource}"
@@ -167,7 +166,7 @@ def notes_of_vms(scenario: Scenario, replications: int) -> list[str]:
     ]
 
 
-def _table(found: VmsWithin) -> Table:
+def _table(result: VmsWithin) -> Table:
     rows = [
         {
             "virtual machines": number_text(point.vms),
@@ -176,9 +175,9 @@ def _table(found: VmsWithin) -> Table:
             "p99 [ms]": _milliseconds(point.latency_p99_ns),
             "limited by": limit_words(point.bottleneck or "") or "–",
         }
-        for point in found.points
+        for point in result.points
     ]
-    return Table.of(cell_words(found.cell), rows, words=(4,), caption_shown=True)
+    return Table.of(cell_words(result.cell), rows, words=(4,), caption_shown=True)
 
 
 def _milliseconds(latency_ns: Interval) -> str:
@@ -187,26 +186,26 @@ def _milliseconds(latency_ns: Interval) -> str:
     return f"{text} {half}".rstrip()
 
 
-def _points(found: Sequence[VmsWithin]) -> Iterator[Mapping[str, Any]]:
-    for one in found:
-        for point in one.points:
-            yield {**one.cell._asdict(), **point.to_json()}
+def _points(results: Sequence[VmsWithin]) -> Iterator[Mapping[str, Any]]:
+    for result in results:
+        for point in result.points:
+            yield {**result.cell._asdict(), **point.to_json()}
 
 
-def draw_vms(found: Sequence[VmsWithin]) -> dict[str, CaptionedFigure]:
+def draw_vms(results: Sequence[VmsWithin]) -> dict[str, CaptionedFigure]:
     """Draw the 99th percentile over the number of machines, a line for each scheme and kind of request.
 
     There is no figure if no number of machines was simulated.
     """
     layers = [
         layer
-        for at, one in enumerate(found)
-        if one.points
-        for layer in _line(one, series_style(at))
+        for number, result in enumerate(results)
+        if result.points
+        for layer in _line(result, series_style(number))
     ]
     if not layers:
         return {}
-    bound_ms = found[0].p99_bound_ns / _MS
+    bound_ms = results[0].p99_bound_ns / _MS
     layers.append(line_at(bound_ms, sideways=True, color="#666666", linestyle=":"))
     panel = PanelSpec(
         layers=layers,
@@ -214,7 +213,7 @@ def draw_vms(found: Sequence[VmsWithin]) -> dict[str, CaptionedFigure]:
         y=AxisSpec(label="p99 [ms]", scale="log"),
         legend="best",
     )
-    bound = duration_text(found[0].p99_bound_ns * 1e-9)
+    bound = duration_text(results[0].p99_bound_ns * 1e-9)
     caption = (
         "99th percentile of latency over the number of virtual machines, with 95 % intervals over seeds. "
         f"Dotted: the bound of {bound}."
@@ -224,13 +223,13 @@ def draw_vms(found: Sequence[VmsWithin]) -> dict[str, CaptionedFigure]:
     )
 
 
-def _line(found: VmsWithin, style: Mapping[str, str]) -> Iterator[LayerSpec]:
-    points: list[VmPoint] = list(found.points)
+def _line(result: VmsWithin, style: Mapping[str, str]) -> Iterator[LayerSpec]:
+    points: list[VmPoint] = list(result.points)
     yield LayerSpec(
         mark="marked line",
         x=[point.vms for point in points],
         y=[point.latency_p99_ns.mean / _MS for point in points],
-        label=cell_words(found.cell),
+        label=cell_words(result.cell),
         style=dict(style),
     )
     known = [

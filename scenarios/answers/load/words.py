@@ -79,10 +79,10 @@ def within_words(within: RateWithin, points: Sequence[LoadPoint]) -> str:
         lowest = points[0]
         p99 = duration_text(lowest.latency_p99_ns.mean * 1e-9)
         return f"p99 > {bound} even at {rounded_rate(lowest.offered_iops)} requests/s ({p99})"
-    words = f"p99 ≤ {bound} up to {_rate(within.iops)}"
+    sentence = f"p99 ≤ {bound} up to {_rate(within.iops)}"
     if within.is_saturation:
-        words += ", the highest steady rate simulated"
-    return words
+        sentence += ", the highest steady rate simulated"
+    return sentence
 
 
 def _rate(rate: Interval) -> str:

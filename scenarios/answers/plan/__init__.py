@@ -1,1 +1,1 @@
-"""Which cluster to buy. Start with `plan`."""
+"""Recommend a cluster to buy. Start with `plan`."""

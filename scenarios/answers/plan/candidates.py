@@ -15,6 +15,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import shards_without_a_site
 from stripesim.scenarios.forms.capacity import (
     Capacity,
+    Drives,
     capacity_of,
     drives_of,
     spare_words,
@@ -28,6 +29,7 @@ from stripesim.scenarios.schema.scenario import Scenario, scenario_from
 from stripesim.scenarios.schema.tables import GATEWAY_KEYS, VARIED, PlanSpec
 from stripesim.scenarios.schema.units import (
     bytes_text,
+    counted_text,
     number_text,
     rate_text,
     size_text,
@@ -229,25 +231,25 @@ def line_name(one: Mapping[str, Any], varied: Sequence[str]) -> str:
 
 def with_unit(key: str, value: Any) -> str:
     """Write a varied value with its unit."""
-    words = str(value)
+    text = str(value)
     match key:
         case "drive_bytes":
-            words = f"drives of {bytes_text(value)}"
+            text = f"drives of {bytes_text(value)}"
         case "stripe_unit_bytes":
-            words = f"stripe unit {size_text(value)}"
+            text = f"stripe unit {size_text(value)}"
         case "public_gbit_per_s" | "private_gbit_per_s":
-            words = f"{number_text(value)} Gb/s {key.partition('_')[0]}"
+            text = f"{number_text(value)} Gb/s {key.partition('_')[0]}"
         case "sites" | "cores_per_host":
-            words = f"{value} {key.replace('_', ' ')}"
+            text = f"{value} {key.replace('_', ' ')}"
         case "gateways":
-            words = "1 gateway" if value == 1 else f"{value} gateways"
+            text = counted_text(value, "gateway")
         case "gateway_cores":
-            words = f"{value} cores per gateway"
+            text = f"{value} cores per gateway"
         case "pg_num":
-            words = f"{value:,} PGs"
+            text = f"{value:,} PGs"
         case "stretch":
-            words = "stretch mode" if value else "no stretch mode"
-    return words
+            text = "stretch mode" if value else "no stretch mode"
+    return text
 
 
 def varied_keys(plan: PlanSpec) -> list[str]:
@@ -304,56 +306,70 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
     except ValueError as error:
         candidate.rule_out_by(problems_of(error)[0])
         return
-    results = candidate.results
-    safe = candidate.capacity.usable_bytes_safe
-    if plan.prices is not None:
-        cost = partial(
-            cost_of,
-            owned=base.cluster,
-            owned_hosts=plan.owned_hosts,
-            owned_gateways=plan.owned_gateways,
-            prices=plan.prices,
-            drive_bytes=drives.capacity.drive_bytes if drives.capacity else 0.0,
-            drives_per_osd=drives.per_osd,
-        )
-        bought = cost(scenario)
-        results |= bought._asdict()
-        if candidate.capacity.spare_domains < max(1, plan.spare_domains):
-            larger = cost(with_next_domain(scenario, candidate.capacity))
-            results["next_domain_cost"] = larger.cost - bought.cost
-    if plan.growth_bytes_per_day is not None and safe is not None:
-        room_bytes = max(0.0, safe - (plan.stored_bytes or 0.0))
-        results["days_until_full"] = room_bytes / plan.growth_bytes_per_day
+    candidate.results |= _costs(candidate, base, plan, drives)
+    safe_bytes = candidate.capacity.usable_bytes_safe
+    days = _days_until_full(safe_bytes, plan)
+    if days is not None:
+        candidate.results["days_until_full"] = days
     requirements: tuple[tuple[str, float | None, float, str, Side], ...] = (
-        ("usable_bytes", safe, 1e-12, "TB usable, safe", "or more"),
-        (
-            "days_until_full",
-            results.get("days_until_full"),
-            1,
-            "days until full",
-            "or more",
-        ),
-        ("cost_max", results.get("cost"), 1, "cost", "or less"),
-        ("watts_max", results.get("watts"), 1, "W", "or less"),
+        ("usable_bytes", safe_bytes, 1e-12, "TB usable, safe", "or more"),
+        ("days_until_full", days, 1, "days until full", "or more"),
+        ("cost_max", candidate.results.get("cost"), 1, "cost", "or less"),
+        ("watts_max", candidate.results.get("watts"), 1, "W", "or less"),
     )
     for key, value, factor, unit, side in requirements:
         known = None if value is None else Interval(value, None, None)
         candidate.judge(key, known, getattr(plan, key), factor, unit, side)
-    if (
-        plan.rate_per_s is not None
-        and candidate.bounds
-        and candidate.bounds[0].iops < plan.rate_per_s
-    ):
-        bound = candidate.bounds[0]
-        sustained = f"{stated_words(bound.resource)}: full at {rate_text(bound.iops)} requests/s"
-        words = f"rate_per_s: {sustained}, wanted {rate_text(plan.rate_per_s)}"
-        candidate.verdicts.append(Verdict("rate_per_s", "failed", words))
+    _judge_rate_bound(candidate, plan)
     _judge_spare_domains(candidate, plan)
     _judge_site_loss(candidate, plan)
 
 
+def _costs(
+    candidate: Candidate, base: Scenario, plan: PlanSpec, drives: Drives
+) -> dict[str, Any]:
+    """Return the costs of a candidate, and of one more failure domain if it lacks a spare one."""
+    scenario = candidate.scenario
+    held = candidate.capacity
+    if plan.prices is None or scenario is None or held is None:
+        return {}
+    cost = partial(
+        cost_of,
+        owned=base.cluster,
+        owned_hosts=plan.owned_hosts,
+        owned_gateways=plan.owned_gateways,
+        prices=plan.prices,
+        drive_bytes=drives.capacity.drive_bytes if drives.capacity else 0.0,
+        drives_per_osd=drives.per_osd,
+    )
+    bought = cost(scenario)
+    costs = bought._asdict()
+    if held.spare_domains < max(1, plan.spare_domains):
+        larger = cost(with_next_domain(scenario, held))
+        costs["next_domain_cost"] = larger.cost - bought.cost
+    return costs
+
+
+def _days_until_full(safe_bytes: float | None, plan: PlanSpec) -> float | None:
+    """Return the days until data that grows as the plan says fills the safe capacity."""
+    if plan.growth_bytes_per_day is None or safe_bytes is None:
+        return None
+    room_bytes = max(0.0, safe_bytes - (plan.stored_bytes or 0.0))
+    return room_bytes / plan.growth_bytes_per_day
+
+
+def _judge_rate_bound(candidate: Candidate, plan: PlanSpec) -> None:
+    """Rule out a candidate whose bound is below the required rate."""
+    bound = candidate.bound
+    if plan.rate_per_s is None or bound is None or bound.iops >= plan.rate_per_s:
+        return
+    full = f"{stated_words(bound.resource)}: full at {rate_text(bound.iops)} requests/s"
+    sentence = f"rate_per_s: {full}, wanted {rate_text(plan.rate_per_s)}"
+    candidate.verdicts.append(Verdict("rate_per_s", "failed", sentence))
+
+
 def _judge_site_loss(candidate: Candidate, plan: PlanSpec) -> None:
-    """Judge what is left of placement groups without any one site, if the plan has a requirement for it."""
+    """Judge the shards left without any one site, if the plan has a requirement for it."""
     scenario = candidate.scenario
     if plan.site_loss is None or scenario is None:
         return
@@ -362,17 +378,20 @@ def _judge_site_loss(candidate: Candidate, plan: PlanSpec) -> None:
     held = candidate.capacity
     assert held is not None
     least = scheme.k
-    what = "k"
+    least_name = "k"
     if plan.site_loss == "serves":
         least = held.min_size
-        what = "min_size"
+        least_name = "min_size"
         if scenario.cluster.stretch:
             least = 1
-            what = "min_size without a site, in stretch mode"
-    words = f"site_loss: {left} of {scheme.width} shards left, wanted {least} ({what}) or more"
+            least_name = "min_size without a site, in stretch mode"
+    sentence = (
+        f"site_loss: {left} of {scheme.width} shards left, "
+        f"wanted {least} ({least_name}) or more"
+    )
     state: State = "met" if left >= least else "failed"
     candidate.results["shards_without_site"] = left
-    candidate.verdicts.append(Verdict("site_loss", state, words))
+    candidate.verdicts.append(Verdict("site_loss", state, sentence))
 
 
 def _judge_spare_domains(candidate: Candidate, plan: PlanSpec) -> None:
@@ -383,7 +402,7 @@ def _judge_spare_domains(candidate: Candidate, plan: PlanSpec) -> None:
         return
     spare = held.spare_domains
     domain = held.domain if spare == 1 else f"{held.domain}s"
-    shards = "1 shard" if held.shards == 1 else f"{held.shards} shards"
+    shards = counted_text(held.shards, "shard")
     spare_text = (
         f"{spare} spare {domain} beyond {shards}{held.where} (min_size {held.min_size})"
     )
@@ -392,23 +411,23 @@ def _judge_spare_domains(candidate: Candidate, plan: PlanSpec) -> None:
         spare_text = f"no spare failure domain: {width} = {domain} ({held.shards})"
         if held.where:
             spare_text = f"no spare host{held.where}: {held.domains} for {shards}"
-    words = f"spare_domains: {spare_text}, wanted {plan.spare_domains} or more"
+    sentence = f"spare_domains: {spare_text}, wanted {plan.spare_domains} or more"
     if spare < 1:
-        words += (
+        sentence += (
             f"; with one lost, placement groups stay at {held.width - 1} shards (min_size {held.min_size}) "
             "until it is replaced"
         )
     next_words = _next_domain_words(candidate)
     if spare < max(1, plan.spare_domains):
-        words += f"; {next_words}"
+        sentence += f"; {next_words}"
     state: State = "met" if spare >= plan.spare_domains else "failed"
-    candidate.verdicts.append(Verdict("spare_domains", state, words))
+    candidate.verdicts.append(Verdict("spare_domains", state, sentence))
     if state == "met" and spare < 1:
         candidate.warnings.append(f"{spare_words(held)}; {next_words}")
 
 
 def _next_domain_words(candidate: Candidate) -> str:
-    """Return a sentence on what one more failure domain costs."""
+    """Return a sentence on the cost of one more failure domain."""
     held = candidate.capacity
     scenario = candidate.scenario
     assert held is not None
@@ -434,9 +453,9 @@ def judge(
     side: Side,
 ) -> Verdict:
     """Judge a value against a limit, by its confidence interval if it has one."""
-    words = _words(key, value, wanted, factor, unit, side)
+    sentence = _judged_sentence(key, value, wanted, factor, unit, side)
     if value is None:
-        return Verdict(key, "uncertain", words)
+        return Verdict(key, "uncertain", sentence)
     low, high = _ends(value)
     if side == "or more":
         is_met = low >= wanted
@@ -445,11 +464,11 @@ def judge(
         is_met = high <= wanted
         is_missed = low > wanted
     if is_met:
-        return Verdict(key, "met", words)
-    return Verdict(key, "failed" if is_missed else "uncertain", words)
+        return Verdict(key, "met", sentence)
+    return Verdict(key, "failed" if is_missed else "uncertain", sentence)
 
 
-def _words(
+def _judged_sentence(
     key: str,
     value: Interval | None,
     wanted: float,

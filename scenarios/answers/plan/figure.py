@@ -418,16 +418,22 @@ def placement_figure(choices: Sequence[Mapping[str, Any]]) -> FigureSpec:
             values.append((usable_bytes or 0.0) / _TERA)
             style = 1 if option["is_present"] else 0
             colours.append(series_style(style)["color"])
-    places = list(range(len(names)))
+    positions = list(range(len(names)))
     panel = PanelSpec(
         title="Usable bytes by placement",
         layers=[
             LayerSpec(
-                mark="bars", x=places, y=values, sideways=True, style={"color": colours}
+                mark="bars",
+                x=positions,
+                y=values,
+                sideways=True,
+                style={"color": colours},
             )
         ],
         x=AxisSpec(label="usable [TB]", low=0, high=_MARGIN * max(*values, 1e-12)),
-        y=AxisSpec(ticks=places, names=names, low=len(names) - 0.5, high=-0.5, size=9),
+        y=AxisSpec(
+            ticks=positions, names=names, low=len(names) - 0.5, high=-0.5, size=9
+        ),
         grid=False,
     )
     return FigureSpec(
@@ -472,7 +478,7 @@ def _bars_figure(
     lines = max(name.count("\n") for name in names) + 1
     row_inches = _BAR_INCHES + lines * _LINE_INCHES
     thick = _BAR_INCHES / row_inches
-    places = range(len(bars))
+    positions = range(len(bars))
     colours = [
         series_style(schemes.index(one["scheme"]))["color"] for one, _, _ in bars
     ]
@@ -480,7 +486,7 @@ def _bars_figure(
     layers = [
         LayerSpec(
             mark="bars",
-            x=places,
+            x=positions,
             y=ends,
             sideways=True,
             style={"color": colours, "thick": thick, "zorder": 2},
@@ -497,13 +503,13 @@ def _bars_figure(
         "halo": True,
     }
     above = {"lift": (2, 2), "ha": "left", "va": "bottom", "fontsize": 11, "halo": True}
-    tops = [place - thick / 2 for place in places]
+    tops = [place - thick / 2 for place in positions]
     zeros = [0.0] * len(names)
     layers += [
         LayerSpec(
             mark="text",
             x=ends,
-            y=places,
+            y=positions,
             texts=[bar.text for bar in bars],
             style=beside,
         ),

@@ -105,7 +105,7 @@ def report_of_plan(
     rows = rows_of(document)
     best = document["recommended"]
     source = document["provenance"]
-    others = [
+    failed_candidates = [
         [line_name(one, document["varied"]), "; ".join(one["fails"])]
         for one in document["candidates"]
         if not one["meets"]
@@ -145,7 +145,7 @@ def report_of_plan(
         failing=Table(
             "Unmet requirements of the others",
             failing,
-            others,
+            failed_candidates,
             form="stack",
             numeric=False,
         ),

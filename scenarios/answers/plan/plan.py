@@ -184,22 +184,22 @@ def _simulate_all(
             reason = f"not simulated: beyond {limit}"
             candidate.verdicts.append(Verdict("simulated", "uncertain", reason))
             continue
-        words = f"{candidate.scheme}, {number + 1} of {simulated_max}"
+        progress_text = f"{candidate.scheme}, {number + 1} of {simulated_max}"
         simulate(
             candidate,
             plan,
             engine,
-            on_run=partial(progress, words),
+            on_run=partial(progress, progress_text),
             unchecked=unchecked,
             shared=shared,
         )
-        others = simulated_max - number - 1
+        left_count = simulated_max - number - 1
         best = None if is_known else _known_best(candidates, number + 1)
-        if best is not None and others:
+        if best is not None and left_count:
             is_known = True
             on_known(
                 f"recommended: {_name_of(best, plan)}, the first in order of price that meets all "
-                f"requirements; {others} more are simulated to compare"
+                f"requirements; {left_count} more are simulated to compare"
             )
 
 
@@ -500,8 +500,8 @@ def _judge_rebuild(
         return
     seconds = candidate.results["rebuild_s"]
     if seconds is None:
-        words = f"rebuild_s: no rebuild: {rebuild.reason or 'not finished'}"
-        candidate.verdicts.append(Verdict("rebuild_s", "failed", words))
+        sentence = f"rebuild_s: no rebuild: {rebuild.reason or 'not finished'}"
+        candidate.verdicts.append(Verdict("rebuild_s", "failed", sentence))
         return
     # The spread is the difference from a sample half as large.
     seconds_by_half = seconds
@@ -705,7 +705,7 @@ def _own_assumptions(
     documents: Mapping[int, Mapping[str, Any]],
     varied: Sequence[str],
 ) -> Iterator[str]:
-    """Say of each assumption about the numbers of some candidates which these are."""
+    """Name the candidates that each assumption about some of them concerns."""
     names: dict[str, list[str]] = {}
     for one in every:
         for line in one.assumptions:

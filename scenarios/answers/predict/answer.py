@@ -181,5 +181,5 @@ def _line_cells(line: ScoreLine) -> dict[str, str]:
 
 def kind_words(quantity: str) -> str:
     """Return the words of a quantity's kind in figures."""
-    words = {"rate": "rates", "mean": "mean and median latency", "p99": "tail latency"}
-    return words[KINDS[quantity]]
+    names = {"rate": "rates", "mean": "mean and median latency", "p99": "tail latency"}
+    return names[KINDS[quantity]]

@@ -63,11 +63,11 @@ def _value_panel(
 ) -> PanelSpec:
     shown = [(at, value) for at, value in enumerate(values) if value is not None]
     factor = QUANTITIES[quantity].factor
-    places = [at for at, _ in shown]
+    positions = [at for at, _ in shown]
     layers = [
         LayerSpec(
             mark="whiskers",
-            y=places,
+            y=positions,
             low=[factor * value.low for _, value in shown],
             high=[factor * value.high for _, value in shown],
             sideways=True,
@@ -76,7 +76,7 @@ def _value_panel(
         LayerSpec(
             mark="points",
             x=[factor * value.predicted for _, value in shown],
-            y=places,
+            y=positions,
             style={"marker": "o", "color": COLOURS[0]},
         ),
     ]
@@ -102,12 +102,12 @@ def rows_axis(names: Sequence[str]) -> AxisSpec:
 def draw_score(score: PredictionScore) -> CaptionedFigure:
     """Draw measured over predicted of each value, with the predicted interval."""
     rows = score.rows
-    places = range(len(rows))
+    positions = range(len(rows))
     layers = [
         line_at(1, linewidth=0.8),
         LayerSpec(
             mark="whiskers",
-            y=places,
+            y=positions,
             low=[row.low / row.predicted for row in rows],
             high=[row.high / row.predicted for row in rows],
             sideways=True,

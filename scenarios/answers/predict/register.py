@@ -301,7 +301,7 @@ def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digest(content: Any) -> str:
-    """Return the SHA-256 of JSON values, whatever the layout of their file."""
+    """Return the SHA-256 of JSON values, independent of the layout of their file."""
     text = canonical_json(content, is_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

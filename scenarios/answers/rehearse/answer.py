@@ -13,7 +13,12 @@ from stripesim.scenarios.answers.rehearse.tables import (
 )
 from stripesim.scenarios.cells.notes import outside_of
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
+from stripesim.scenarios.schema.units import (
+    bytes_text,
+    counted_text,
+    duration_text,
+    number_text,
+)
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
 
@@ -43,7 +48,7 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
         return report_of_rehearsal(scenario.name, scenario.description, document)
 
     outside = outside_of(scenario)
-    told = {f"outside the calibrated range: {problem}" for problem in outside}
+    outside_lines = {f"outside the calibrated range: {problem}" for problem in outside}
     return Answer(
         document=document,
         shown=[
@@ -56,7 +61,7 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
         ],
         outside=outside,
         # One line tells of all values outside the range, as with other commands.
-        warnings=[line for line in document["warnings"] if line not in told],
+        warnings=[line for line in document["warnings"] if line not in outside_lines],
         refusals=document["refusals"],
         saved_as="rehearsal.json",
         figures=figures,
@@ -65,7 +70,7 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
 
 
 def _durations(document: Mapping[str, Any]) -> Iterator[Table]:
-    """Yield what the durations consist of, where that is known."""
+    """Yield the parts of the durations, where they are known."""
     rows = table_of_durations(document)
     if rows:
         yield Table.of("What the time consists of", rows, words=(1,))
@@ -81,53 +86,49 @@ def _of_changes(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _sentence_of_movement(change: Mapping[str, Any]) -> str:
-    words = f"{change['kind']}: {_count(change['shards_moved'], 'shard')}"
+    sentence = f"{change['kind']}: {counted_text(change['shards_moved'], 'shard')}"
     verb = "moves" if change["shards_moved"] == 1 else "move"
-    words += f" with {bytes_text(change['bytes_moved'])} {verb}"
+    sentence += f" with {bytes_text(change['bytes_moved'])} {verb}"
     if change["duration_s"] is None:
-        words += "; the warnings say why the duration is not known"
+        sentence += "; the warnings say why the duration is not known"
     else:
-        words += f" in {duration_text(change['duration_s'])}"
+        sentence += f" in {duration_text(change['duration_s'])}"
         interval = interval_text(change)
         if interval != "–":
-            words += f" ({interval})"
+            sentence += f" ({interval})"
     if change["peak_used_ratio"] is not None:
         reached = change["full_ratio_reached"]
         limit = "below nearfull" if reached is None else f"which is {reached}"
-        words += (
+        sentence += (
             f"; the fullest OSD, osd.{change['fullest_osd']}, reaches "
             f"{change['peak_used_ratio']:.1%}, {limit}"
         )
-    return f"{words}."
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{sentence}."
 
 
 def _sentences_of_restart(change: Mapping[str, Any]) -> Iterator[str]:
     """Yield how long a rolling restart takes, and what clients notice of it."""
     hosts = change["hosts"]
+    restarted = counted_text(len(hosts), "host")
     if change["duration_s"] is None:
-        restarted = _count(len(hosts), "host")
         yield f"Restarting {restarted}: how long it takes is not known; the warnings say why."
         return
-    words = (
-        f"Restarting {_count(len(hosts), 'host')} one at a time takes {duration_text(change['duration_s'])} "
-        f"({interval_text(change)}), each "
-        f"{duration_text(change['downtime_s'])} down and then up to "
-        f"{duration_text(max(row['duration_s'] for row in hosts) - change['downtime_s'])} until clean."
+    healing_s = max(row["duration_s"] for row in hosts) - change["downtime_s"]
+    sentence = (
+        f"Restarting {restarted} one at a time takes {duration_text(change['duration_s'])} "
+        f"({interval_text(change)}), each {duration_text(change['downtime_s'])} down and then up to "
+        f"{duration_text(healing_s)} until clean."
     )
     (profile,) = change["profiles"]
     before, down, after = (profile[name] for name in ("before", "down", "recovering"))
     p99s = [phase["latency_p99_ns"] for phase in (before, down, after)]
     if None not in p99s:
         p99_ms = [number_text(p99_ns, 1e-6) for p99_ns in p99s]
-        words += (
+        sentence += (
             f" p99: {p99_ms[0]} ms before, {p99_ms[1]} ms with a host down, {p99_ms[2]} ms while objects "
             f"recover; the longest wait is {duration_text(profile['latency_max_ns'] / 1e9)}."
         )
-    yield words
+    yield sentence
     yield (
         f"{change['degraded_objects']:,} object shards are written meanwhile and recover, "
         f"{bytes_text(change['bytes_moved'])}. At most {change['inactive_pgs']:,} placement groups serve no "

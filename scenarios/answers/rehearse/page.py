@@ -92,7 +92,7 @@ def report_of_rehearsal(
 
 
 def _intervals_words() -> str:
-    """Return a sentence on what intervals of durations are worth, by the timed changes that ship."""
+    """Return a sentence on the accuracy of intervals of durations, by the timed changes that ship."""
     counts = coverage(duration_errors())["held-out"]
     return (
         "Intervals of durations are meant to hold 80 % of changes like the timed ones of a real Ceph 20.2.4, "
@@ -251,7 +251,7 @@ def _moves(changes: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _durations(document: Mapping[str, Any]) -> Table:
-    """List what the durations consist of."""
+    """List the parts of the durations."""
     rows = table_of_durations(document)
     return Table.of(
         "What the time consists of", rows, words=(1,), form="stack", caption_shown=True

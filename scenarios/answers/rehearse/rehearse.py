@@ -294,10 +294,10 @@ def _rehearsed_restarts(
         "warnings": [*_left_out_warnings(scenario), *_range_warnings(scenario)],
     }
     if moving:
-        others = scenario.replaced(
+        moving_only = scenario.replaced(
             changes=tuple(scenario.changes[number] for number in moving)
         )
-        document = _rehearsed(others, engine, with_restarts, numbers=moving)
+        document = _rehearsed(moving_only, engine, with_restarts, numbers=moving)
     rows = dict(zip(moving, document["changes"], strict=True))
     warnings: list[str] = []
     for number in range(len(scenario.changes)):
@@ -498,7 +498,7 @@ def _warnings(
     sample: Sample,
     whole: _Whole,
 ) -> list[str]:
-    """Return warnings about changes that do not end, and about what is not known of them."""
+    """Return warnings about changes that do not end, and about their unknown values."""
     warnings = []
     for name, each in zip(named, movements, strict=True):
         if each.unplaced_groups_count:
@@ -653,7 +653,7 @@ def _left_out_warnings(scenario: Scenario) -> list[str]:
 
 
 def _provenance(scenario: Scenario) -> dict[str, Any]:
-    """Return what the result was made from."""
+    """Return the provenance of the result."""
     return made_from(
         scenario,
         scheme=scenario.schemes[0],
@@ -663,9 +663,9 @@ def _provenance(scenario: Scenario) -> dict[str, Any]:
 
 
 def _assumptions(scenario: Scenario) -> list[str]:
-    """List what the times of recovery rest on."""
-    words = recovery_sync_words(scenario)
-    return [f"{words[0].upper()}{words[1:]}."]
+    """List the assumptions behind the times of recovery."""
+    sync_text = recovery_sync_words(scenario)
+    return [f"{sync_text[0].upper()}{sync_text[1:]}."]
 
 
 def _range_warnings(scenario: Scenario) -> list[str]:

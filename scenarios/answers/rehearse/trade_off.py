@@ -143,11 +143,11 @@ def _sentence(
     points: Sequence[Mapping[str, Any]], recommended: int | None, limit_text: str
 ) -> str:
     own = points[0]
-    chosen = own if recommended is None else points[recommended]
-    name = chosen["name"]
+    named_point = own if recommended is None else points[recommended]
+    name = named_point["name"]
     before = number_text(own["before_latency_p99_ns"], 1e-6)
-    during = number_text(chosen["latency_p99_ns"], 1e-6)
-    text = f"{name}: {duration_text(chosen['duration_s'])}, p99 {during} ms against {before} ms before"
+    during = number_text(named_point["latency_p99_ns"], 1e-6)
+    text = f"{name}: {duration_text(named_point['duration_s'])}, p99 {during} ms against {before} ms before"
     if recommended is None:
         calm = min(points, key=lambda point: float(point["latency_p99_ns"]))
         text += f"; no setting stays within {limit_text}"
@@ -158,14 +158,14 @@ def _sentence(
             f"{text}: {calm['name']} comes closest with {calm_p99} ms in "
             f"{duration_text(calm['duration_s'])}"
         )
-    if chosen is not own:
+    if named_point is not own:
         text += f", instead of {duration_text(own['duration_s'])} with {own['name']}"
-    others = [point for point in points if point is not chosen]
-    faster = [point for point in others if _is_slower(chosen, point)]
+    others = [point for point in points if point is not named_point]
+    faster = [point for point in others if _is_slower(named_point, point)]
     if not faster:
         return f"{text}; no other setting is faster by more than the intervals"
     best = min(faster, key=lambda point: float(point["duration_s"]))
-    saved = duration_text(chosen["duration_s"] - best["duration_s"])
+    saved = duration_text(named_point["duration_s"] - best["duration_s"])
     cost = number_text(best["latency_p99_ns"], 1e-6)
     restart = ""
     if best["needs_restart"]:

@@ -105,18 +105,14 @@ class Gain(Documented):
 
 def notable(advice: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Leave out pairs that gain hardly more than the better of the two."""
-
-    def cell_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
-        return row["scheme"], row["op"], row["pattern"], row["block_size_bytes"]
-
     singles = {
-        (cell_of(row), row["doubled"][0]): row
+        (Cell.of_row(row), row["doubled"][0]): row
         for row in advice
         if len(row["doubled"]) == 1
     }
     rows = []
     for row in advice:
-        alone = [singles[cell_of(row), key] for key in row["doubled"]]
+        alone = [singles[Cell.of_row(row), key] for key in row["doubled"]]
         faster = row["iops_gain"] > max(one["iops_gain"] for one in alone) + _NOTABLE
         sooner = (
             row["latency_mean_gain"]

@@ -20,6 +20,7 @@ from stripesim.scenarios.answers.run.tables import (
 )
 from stripesim.scenarios.answers.run.words import sentences_of_run
 from stripesim.scenarios.cells.notes import load_sentences
+from stripesim.scenarios.schema.units import counted_text
 from stripesim.scenarios.show.answer import NOTEBOOK_ROWS_MAX, Answer, left_out_html
 from stripesim.scenarios.show.files import result_files
 from stripesim.scenarios.show.quantities import rows_frame
@@ -90,8 +91,7 @@ class ScenarioResult(Answer):
     @property
     def sentence(self) -> str:
         """The scenario, and how much of it was simulated."""
-        count = len(self.records)
-        rows = "1 row" if count == 1 else f"{count:,} rows"
+        rows = counted_text(len(self.records), "row")
         return f"{self.provenance['scenario']}, {rows}, {self.requests:,} requests"
 
     def html_table(self) -> str:

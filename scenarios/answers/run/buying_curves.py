@@ -375,38 +375,33 @@ def _cost(scenario: Scenario, changed: Scenario) -> float | None:
 
 def buying_sentences(points: Sequence[Mapping[str, Any]]) -> list[str]:
     """Name, for each cell, the step that buys most requests for the money, and the one that buys most."""
-    sentences = []
-    keys = ("scheme", "op", "pattern", "block_size_bytes")
-    for cell in dict.fromkeys(tuple(point[key] for key in keys) for point in points):
-        bought = [
-            point
-            for point in points
-            if tuple(point[key] for key in keys) == cell
-            and not point["is_own"]
-            and (point["iops_gain_low"] or 0) > 0
-        ]
-        name = cell_words(Cell(*cell))
-        if not bought:
-            sentences.append(f"{name}: no step buys more requests per second.")
-            continue
-        most = _smallest_with_most(bought)
-        words = f"{name}: most requests: {_step_text(most)}"
-        free = _best_free_step(bought)
-        priced = [point for point in bought if point["iops_per_1000"] is not None]
-        if priced and free is not None:
-            words = (
-                f"{name}: most requests for no money: {_step_text(free)}; "
-                f"most requests: {_step_text(most)}"
-            )
-        elif priced:
-            best = max(priced, key=lambda point: point["iops_per_1000"])
-            words = (
-                f"{name}: most requests for the money: {_step_text(best)} for "
-                f"{number_text(best['cost'])}, {rate_text(best['iops_per_1000'])} requests/s for each 1,000; "
-                f"most requests: {_step_text(most)}"
-            )
-        sentences.append(f"{words}.")
-    return sentences
+    of_cell: dict[Cell, list[Mapping[str, Any]]] = {}
+    for point in points:
+        of_cell.setdefault(Cell.of_row(point), []).append(point)
+    return [f"{cell_words(cell)}: {_buying_text(of_cell[cell])}." for cell in of_cell]
+
+
+def _buying_text(points: Sequence[Mapping[str, Any]]) -> str:
+    """Name the best steps among the points of one cell."""
+    bought = [
+        point
+        for point in points
+        if not point["is_own"] and (point["iops_gain_low"] or 0) > 0
+    ]
+    if not bought:
+        return "no step buys more requests per second"
+    most = f"most requests: {_step_text(_smallest_with_most(bought))}"
+    priced = [point for point in bought if point["iops_per_1000"] is not None]
+    if not priced:
+        return most
+    free = _best_free_step(bought)
+    if free is not None:
+        return f"most requests for no money: {_step_text(free)}; {most}"
+    best = max(priced, key=lambda point: point["iops_per_1000"])
+    return (
+        f"most requests for the money: {_step_text(best)} for {number_text(best['cost'])}, "
+        f"{rate_text(best['iops_per_1000'])} requests/s for each 1,000; {most}"
+    )
 
 
 def _smallest_with_most(bought: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

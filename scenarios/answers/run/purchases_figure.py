@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stripesim.scenarios.show.figures.captions import scheme_label
+from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn_all
 from stripesim.scenarios.show.figures.specification import (
     AxisSpec,
@@ -12,7 +12,7 @@ from stripesim.scenarios.show.figures.specification import (
     PanelSpec,
     series_style,
 )
-from stripesim.scenarios.show.words import request_words
+from stripesim.scenarios.show.words import cell_words
 
 #: Up to so many amounts each have a label on the axis.
 _LABELLED_MAX = 5
@@ -29,7 +29,7 @@ def draw_purchases(
 
 def purchases_figure(purchases: Sequence[Mapping[str, Any]]) -> FigureSpec:
     """Specify the request rate over the amount of each resource."""
-    cells = list(dict.fromkeys(map(_cell_of, purchases)))
+    cells = list(dict.fromkeys(map(Cell.of_row, purchases)))
     resources = list(dict.fromkeys(row["resource"] for row in purchases))
     highest = 1.08 * max(row["iops"] for row in purchases)
     panels = []
@@ -37,7 +37,7 @@ def purchases_figure(purchases: Sequence[Mapping[str, Any]]) -> FigureSpec:
         layers: list[LayerSpec] = []
         for number, cell in enumerate(cells):
             points = _points_of(purchases, resource, cell)
-            label = _label(cell) if resource == resources[0] else ""
+            label = cell_words(cell) if resource == resources[0] else ""
             layers += _line(points, label, number)
         panels.append(
             PanelSpec(
@@ -54,16 +54,6 @@ def purchases_figure(purchases: Sequence[Mapping[str, Any]]) -> FigureSpec:
     )
 
 
-def _cell_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return row["scheme"], row["op"], row["pattern"], row["block_size_bytes"]
-
-
-def _label(cell: tuple[Any, ...]) -> str:
-    scheme, op, pattern, block_bytes = cell
-    words = request_words(op, pattern, [block_bytes])
-    return f"{scheme_label(scheme)}: {words[0].lower()}{words[1:]}"
-
-
 def _ticks(purchases: Sequence[Mapping[str, Any]], resource: str) -> list[float] | None:
     """Return the amounts of a resource if all have room on the axis: nobody buys half a host."""
     amounts = sorted(
@@ -73,11 +63,11 @@ def _ticks(purchases: Sequence[Mapping[str, Any]], resource: str) -> list[float]
 
 
 def _points_of(
-    purchases: Sequence[Mapping[str, Any]], resource: str, cell: tuple[Any, ...]
+    purchases: Sequence[Mapping[str, Any]], resource: str, cell: Cell
 ) -> list[Mapping[str, Any]]:
     """Return the rows of a resource and a cell, by amount."""
     rows = [row for row in purchases if row["resource"] == resource]
-    of_cell = [row for row in rows if _cell_of(row) == cell]
+    of_cell = [row for row in rows if Cell.of_row(row) == cell]
     return sorted(of_cell, key=lambda row: float(row["amount"]))
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from stripesim.models.cpu import busy_cores
 from stripesim.scenarios.answers.run.advise import gain_text, notable
 from stripesim.scenarios.answers.run.words import cell_name
+from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.units import bytes_text, number_text, size_text
 from stripesim.scenarios.show.tables import Table
 
@@ -127,7 +128,6 @@ def processor_parts(
 
 
 def _processor_table(cell: Mapping[str, Any]) -> Table:
-    keys = ("scheme", "op", "pattern", "block_size_bytes")
     rows = [
         [
             thread["thread"],
@@ -147,7 +147,7 @@ def _processor_table(cell: Mapping[str, Any]) -> Table:
         "Use of processors",
         ("threads", "per OSD", "CPU [µs/request]", "in use", "busiest"),
         rows,
-        note=" ".join(str(cell[key]) for key in keys if cell.get(key)),
+        note=" ".join(str(cell[key]) for key in Cell._fields if cell.get(key)),
     )
 
 
@@ -180,10 +180,10 @@ def _busy_words(cell: Mapping[str, Any], iops: float) -> str:
         busy_cores(alone * share, host["osd_cores"], cell["paired_slowdown_fraction"])
         for share, host in zip(shares, cell["hosts"], strict=True)
     )
-    words = f"{iops:,.0f} requests/s keep {busy:.1f} cores busy"
+    sentence = f"{iops:,.0f} requests/s keep {busy:.1f} cores busy"
     if busy > alone * (1 + _SHARED_NOTED):
-        words += f" ({alone:.1f} if no two hardware threads shared a core)"
-    return words + full
+        sentence += f" ({alone:.1f} if no two hardware threads shared a core)"
+    return sentence + full
 
 
 def capacity_table(capacities: Sequence[Mapping[str, Any]]) -> Table:

@@ -71,7 +71,7 @@ def fault_lines(row: Mapping[str, Any]) -> list[str]:
 
 
 def _lost_words(row: Mapping[str, Any]) -> str:
-    """State what the failed OSDs held, and the bytes moved per lost byte."""
+    """State the bytes that the failed OSDs held, and the bytes moved per lost byte."""
     if not row["recovery_lost_bytes"]:
         return ""
     lost_mb = row["recovery_lost_bytes"] / 1e6

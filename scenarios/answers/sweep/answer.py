@@ -149,7 +149,7 @@ class SweepResult(Answer):
                 yield f"repeat the command with --resume to continue from {self.folder}"
 
     def _notes(self) -> Iterator[str]:
-        """Say why the folder of the rows has no figure."""
+        """Explain why the folder of the rows has no figure."""
         if self.folder is None or not self.means:
             return
         reason = why_no_figure(self.aggregated, self.plan.keys, self.metric)

@@ -130,9 +130,9 @@ def _falls(means: Rows, keys: Sequence[str]) -> Iterator[str]:
         are_numbers = all(isinstance(row[key], int | float) for row in shown)
         if key not in _ADDING_KEYS or not are_numbers:
             continue
-        others = [name for name in (*keys, *CELL_COLUMNS) if name != key]
+        other_keys = [name for name in (*keys, *CELL_COLUMNS) if name != key]
         ascending = sorted(shown, key=itemgetter(key))
-        for group, rows in grouped(ascending, others).items():
+        for group, rows in grouped(ascending, other_keys).items():
             name = " ".join(str(part) for part in group if part is not None)
             points = [
                 RatePoint(f"{key}={row[key]}", row["iops"], _half(row)) for row in rows

@@ -124,7 +124,7 @@ def explorer_of(
 
 @dataclass(frozen=True)
 class _Map:
-    """Where the cells of a sweep are."""
+    """Positions of the cells of a sweep in its grid."""
 
     schemes: tuple[str, ...]
     axes: tuple[ExplorerAxis, ...]
@@ -236,9 +236,9 @@ def _value_text(key: str, value: Any) -> str:
         return format_size(value)
     if isinstance(value, int | float):
         return f"{value:,.10g}"
-    words = {**OP_WORDS, **PATTERN_WORDS}
+    names = {**OP_WORDS, **PATTERN_WORDS}
     text = str(value)
-    return words.get(text, text) if key in _CELL_AXES else text
+    return names.get(text, text) if key in _CELL_AXES else text
 
 
 def _metric(aggregated: pl.DataFrame, name: str) -> dict[str, Any]:

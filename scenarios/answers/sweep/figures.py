@@ -52,7 +52,7 @@ class _Lines(NamedTuple):
 
     schemes: Sequence[str]
     #: Values of further keys, one mapping for each style
-    others: Sequence[Mapping[str, Any]]
+    combinations: Sequence[Mapping[str, Any]]
     #: Texts of schemes and values without a line
     left_out: Sequence[str]
 
@@ -137,11 +137,11 @@ def _lines(shown: pl.DataFrame, keys: Sequence[str]) -> _Lines:
         left_out += [scheme_label(name) for name in schemes[_SCHEMES_MAX:]]
         schemes = schemes[:_SCHEMES_MAX]
     further = _further_keys(shown, keys)
-    others = shown.select(further).unique(maintain_order=True).to_dicts() or [{}]
-    if len(others) > len(LINES):
-        left_out += [_values_text(one) for one in others[1:]]
-        others = others[:1]
-    return _Lines(schemes, others, left_out)
+    combinations = shown.select(further).unique(maintain_order=True).to_dicts() or [{}]
+    if len(combinations) > len(LINES):
+        left_out += [_values_text(one) for one in combinations[1:]]
+        combinations = combinations[:1]
+    return _Lines(schemes, combinations, left_out)
 
 
 def _further_keys(shown: pl.DataFrame, keys: Sequence[str]) -> list[str]:
@@ -207,7 +207,7 @@ def _panel(
     """Specify one pattern and op, with a legend entry for each scheme and each style of line."""
     layers: list[LayerSpec] = []
     for index, scheme in enumerate(lines.schemes):
-        for number, values in enumerate(lines.others):
+        for number, values in enumerate(lines.combinations):
             points = rows.filter(
                 pl.col("scheme") == scheme,
                 pl.col(axis.key).is_not_null(),
@@ -217,11 +217,11 @@ def _panel(
             if points.is_empty():
                 continue
             style = series_style(index)
-            if len(lines.others) > 1:
+            if len(lines.combinations) > 1:
                 style["linestyle"] = LINES[number]
             label = scheme_label(scheme) if number == 0 else ""
             layers += _line(points, axis, shown, style, label)
-    layers += _style_keys(lines.others)
+    layers += _style_keys(lines.combinations)
     return PanelSpec(
         title=title,
         layers=layers,
@@ -247,11 +247,11 @@ def _line(
     yield from whiskers(points, quantity, positions, style["color"])
 
 
-def _style_keys(others: Sequence[Mapping[str, Any]]) -> Iterator[LayerSpec]:
+def _style_keys(combinations: Sequence[Mapping[str, Any]]) -> Iterator[LayerSpec]:
     """Yield a legend entry for each style of line, if there are several."""
-    if len(others) < 2:
+    if len(combinations) < 2:
         return
-    for line, values in zip(LINES, others, strict=False):
+    for line, values in zip(LINES, combinations, strict=False):
         style = {"color": _GREY, "linestyle": line}
         yield LayerSpec(mark="line", label=_values_text(values), style=style)
 

@@ -162,8 +162,8 @@ def plan_sweep(
     """
     faults: list[Problem | str] = []
     grid = _grid(over, faults)
-    other = _other_axes(zipped, points, faults)
-    axes = [*grid, *other]
+    further_axes = _other_axes(zipped, points, faults)
+    axes = [*grid, *further_axes]
     if isinstance(sets, Mapping):
         sets = [Override(str(key), value) for key, value in sets.items()]
     faults += _clashes(axes, sets)
@@ -186,7 +186,7 @@ def plan_sweep(
     _refuse_repeats(tasks, option, keys)
     asked = {
         "over": _asked(over, grid),
-        "zip": _asked(zipped, other[:1]),
+        "zip": _asked(zipped, further_axes[:1]),
         "list": _asked_points(points),
         "set": [_set_text(item) for item in sets],
     }
@@ -538,38 +538,55 @@ def _load(
 ) -> list[Scenario]:
     """Load the scenario of each point, and add the faults of all points without duplicates."""
     scenarios: list[Scenario] = []
-    # (fault, whether an option caused it) → points with the fault.
+    # Each fault, and whether an option caused it → texts of the points with the fault.
     points_of: dict[tuple[Problem, bool], list[str]] = {}
-    incomplete = bool(faults)
     count = 0
     for steps in itertools.product(*(range(len(axis.steps)) for axis in axes)):
         count += 1
-        values: dict[str, tuple[str, str]] = {}
-        own: list[str | Override] = []
-        for axis, step in zip(axes, steps, strict=True):
-            for key, value in zip(axis.keys, axis.steps[step], strict=True):
-                text = value if axis.is_text else toml_value(value)
-                values[key] = (text, axis.origins[step])
-                own.append(f"{key}={value}" if axis.is_text else Override(key, value))
+        values, overrides = _point(axes, steps)
         try:
-            scenarios.append(as_scenario(base, sets=[*sets, *own], seed=seed))
+            scenarios.append(as_scenario(base, sets=[*sets, *overrides], seed=seed))
         except ScenarioError as error:
             point = " ".join(f"{key}={text}" for key, (text, _) in values.items())
             for problem in error.problems:
                 attributed = _attributed(problem, values)
                 points_of.setdefault(attributed, []).append(point)
+    faults += _faults_of_points(points_of, count, is_complete=not faults)
+    return scenarios
+
+
+def _point(
+    axes: Sequence[_Axis], steps: Sequence[int]
+) -> tuple[dict[str, tuple[str, str]], list[str | Override]]:
+    """Return the values of a point by key, each with the option that states it, and its overrides."""
+    values: dict[str, tuple[str, str]] = {}
+    overrides: list[str | Override] = []
+    for axis, step in zip(axes, steps, strict=True):
+        for key, value in zip(axis.keys, axis.steps[step], strict=True):
+            text = value if axis.is_text else toml_value(value)
+            values[key] = (text, axis.origins[step])
+            overrides.append(f"{key}={value}" if axis.is_text else Override(key, value))
+    return values, overrides
+
+
+def _faults_of_points(
+    points_of: Mapping[tuple[Problem, bool], Sequence[str]],
+    count: int,
+    *,
+    is_complete: bool,
+) -> Iterator[Problem]:
+    """Yield the faults of `count` points. Without all axes, a file may only seem to lack a key."""
     for (fault, of_option), points in points_of.items():
         if of_option:
-            faults.append(fault)
-        elif incomplete:
+            yield fault
+        elif not is_complete:
             # A key that the file lacks may be on an axis that was dropped for its faults.
             continue
         elif len(points) == count:
-            faults.append(fault)
+            yield fault
         else:
             # A fault of some points comes from their values, even if it names a line of the file.
-            faults.append(replace(fault, detail=f"{fault.said} (at {points[0]})"))
-    return scenarios
+            yield replace(fault, detail=f"{fault.said} (at {points[0]})")
 
 
 def _attributed(

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from stripesim.scenarios.schema.keys import Cell
+from stripesim.scenarios.schema.units import counted_text
 from stripesim.scenarios.show.quantities import QUANTITIES, Rows
 from stripesim.sim.observe.intervals import student_interval
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: Columns that distinguish the cells of a point.
-CELL_COLUMNS: Final = ("scheme", "op", "pattern", "block_size_bytes")
+CELL_COLUMNS: Final = Cell._fields
 #: Swept keys that already are columns of result rows.
 CELL_KEYS: Final = ("workload.ops", "workload.patterns", "workload.block_sizes_bytes")
 
@@ -157,9 +159,7 @@ def why_no_figure(
         return f"{first} is no axis: sweep another key first"
     values = aggregated.filter(aggregated[metric].is_not_null())[first].n_unique()
     if values < 2:
-        return (
-            f"{values} value{'' if values == 1 else 's'} of {first}, wanted 2 or more"
-        )
+        return f"{counted_text(values, 'value')} of {first}, wanted 2 or more"
     return None
 
 

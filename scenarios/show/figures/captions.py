@@ -103,6 +103,15 @@ STEP_LOOKS: Final[Mapping[str, StepLook]] = {
 }
 
 
+def in_sentence(title: str) -> str:
+    """Write a title as it reads inside a sentence. Abbreviations keep their capitals.
+
+    >>> in_sentence("Random writes"), in_sentence("GETs")
+    ('random writes', 'GETs')
+    """
+    return f"{title[0].lower()}{title[1:]}" if title[1:2].islower() else title
+
+
 def kind_words(op: str, pattern: str) -> str:
     """Name a kind of request, such as ``Random writes``."""
     if op in S3_OPS:
@@ -121,8 +130,8 @@ def key_words(key: str) -> str:
     name = key.rpartition(".")[2]
     for end, unit in _UNITS.items():
         if name.endswith(end):
-            words = name.removesuffix(end).replace("_", " ")
-            return f"{words} [{unit}]" if unit else words
+            quantity_name = name.removesuffix(end).replace("_", " ")
+            return f"{quantity_name} [{unit}]" if unit else quantity_name
     return name.replace("_", " ")
 
 
@@ -186,8 +195,7 @@ def headline_caption(
     title: str = "Throughput",
 ) -> str:
     """Write, panel by panel, each scheme's mean of a quantity as a factor of the first scheme's."""
-    words = f"{title[0].lower()}{title[1:]}"
-    sentences = [f"Simulated {words}, {_range(rows)}."]
+    sentences = [f"Simulated {in_sentence(title)}, {_range(rows)}."]
     for op, pattern in itertools.product(ops, patterns):
         panel = rows.filter((rows["op"] == op) & (rows["pattern"] == pattern))
         means = _means(panel, metric)

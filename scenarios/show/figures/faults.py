@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
 from stripesim.scenarios.show.figures.specification import (
@@ -67,10 +68,9 @@ def draw_timelines(
     timelines: Sequence[Mapping[str, Any]],
 ) -> dict[str, CaptionedFigure]:
     """Draw every timeline of a scenario."""
-    keys = ("scheme", "op", "pattern", "block_size_bytes")
     figures = {}
     for timeline in timelines:
-        name = "-".join(str(timeline[key]) for key in keys if timeline.get(key))
+        name = "-".join(str(timeline[key]) for key in Cell._fields if timeline.get(key))
         stem = f"timeline-{name}".replace(":", "").replace(",", "-")
         figures[stem] = draw_timeline(timeline)
     return figures

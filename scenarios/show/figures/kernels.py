@@ -151,11 +151,11 @@ def _error(bars: Sequence[_Bar]) -> float | None:
 
 def _size_panel(title: str, groups: Sequence[Sequence[_Bar]]) -> PanelSpec:
     """Specify the bars of one size, with room between groups."""
-    places = []
-    place = 0.0
+    positions = []
+    position = 0.0
     for group in groups:
-        places += [place + index for index in range(len(group))]
-        place += len(group) + 0.6
+        positions += [position + index for index in range(len(group))]
+        position += len(group) + 0.6
     bars = [bar for group in groups for bar in group]
     first_us = [bar.first_s * 1e6 for bar in bars]
     total_us = [bar.total_s * 1e6 for bar in bars]
@@ -163,20 +163,20 @@ def _size_panel(title: str, groups: Sequence[Sequence[_Bar]]) -> PanelSpec:
     layers = [
         LayerSpec(
             mark="bars",
-            x=places,
+            x=positions,
             y=first_us,
             style={"color": [bar.colour for bar in bars], "thick": 0.66},
         ),
         LayerSpec(
             mark="bars",
-            x=places,
+            x=positions,
             y=second_us,
             low=first_us,
             style={"color": _BUFFERS, "thick": 0.66},
         ),
         LayerSpec(
             mark="text",
-            x=places,
+            x=positions,
             y=total_us,
             texts=[number_text(time_us) for time_us in total_us],
             style={"fontsize": 11},
@@ -185,7 +185,7 @@ def _size_panel(title: str, groups: Sequence[Sequence[_Bar]]) -> PanelSpec:
     return PanelSpec(
         title=title,
         layers=layers,
-        x=AxisSpec(ticks=places, names=[bar.label for bar in bars], size=10.5),
+        x=AxisSpec(ticks=positions, names=[bar.label for bar in bars], size=10.5),
         y=AxisSpec(label="time of a call [µs]", low=0, margin=0.12),
     )
 

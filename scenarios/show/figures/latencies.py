@@ -6,7 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from stripesim.scenarios.schema.units import format_size, number_text, size_text
-from stripesim.scenarios.show.figures.captions import kind_words, scheme_label
+from stripesim.scenarios.show.figures.captions import (
+    in_sentence,
+    kind_words,
+    scheme_label,
+)
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
 from stripesim.scenarios.show.figures.specification import (
     AxisSpec,
@@ -89,13 +93,12 @@ def _caption(title: str, distributions: Sequence[Mapping[str, Any]]) -> str:
         f"{_percentile(one, 0.999)} ms"
         for one in distributions
     ]
-    words = f"{title[0].lower()}{title[1:]}" if title[1:2].islower() else title
     return (
-        f"Distribution of the latency of {words}, simulated. Median, 99th and 99.9th percentile: "
-        f"{'; '.join(parts)}."
+        f"Distribution of the latency of {in_sentence(title)}, simulated. Median, 99th and 99.9th "
+        f"percentile: {'; '.join(parts)}."
     )
 
 
 def _percentile(distribution: Mapping[str, Any], fraction: float) -> str:
-    place = distribution["fractions"].index(fraction)
-    return number_text(distribution["latency_ns"][place], 1e-6)
+    position = distribution["fractions"].index(fraction)
+    return number_text(distribution["latency_ns"][position], 1e-6)

@@ -37,8 +37,8 @@ def _whiskers(axes: Axes, layer: LayerSpec) -> None:
     """Draw lines from ``low`` to ``high`` at each x, sideways at each y."""
     style = {"linewidth": 1.6, **layer.style}
     draw = axes.hlines if layer.sideways else axes.vlines
-    places = layer.y if layer.sideways else layer.x
-    draw(places, layer.low, layer.high, label=layer.label, **style)
+    positions = layer.y if layer.sideways else layer.x
+    draw(positions, layer.low, layer.high, label=layer.label, **style)
 
 
 def _levels(axes: Axes, layer: LayerSpec) -> None:

@@ -86,8 +86,8 @@ def quantity_shown(metric: str, columns: Collection[str]) -> ShownQuantity:
     if metric not in known:
         wanted = f"one of {', '.join(known)}"
         raise AnswerError(Problem(key="metric", got=f'"{metric}"', wanted=wanted))
-    words = QUANTITIES[metric].words
-    title = words[0].upper() + words[1:]
+    quantity_name = QUANTITIES[metric].words
+    title = quantity_name[0].upper() + quantity_name[1:]
     return _TITLED.get(metric) or shown_quantity(metric, title)
 
 

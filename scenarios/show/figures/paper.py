@@ -215,13 +215,13 @@ def _stack(
     first = {_place(group[0]): group[0] for group in panels}
     for index, group in enumerate(panels):
         row, column = divmod(index, columns)
-        place = _place(group[0])
+        cell = _place(group[0])
         for axes in group:
             axes.set_subplotspec(grid[row, column])
         if column == 0:
-            _label_left(group[0], first, place)
+            _label_left(group[0], first, cell)
         if columns == 1:
-            _label_below(group[0], first, place)
+            _label_below(group[0], first, cell)
 
 
 def _label_left(

@@ -153,14 +153,14 @@ def _with_changes(
 ) -> PanelSpec:
     """Name the changes above a panel."""
     named = list(zip(changes, begins, strict=False))
-    words = LayerSpec(
+    change_names = LayerSpec(
         mark="text",
         x=[at for _, at in named],
         y=[1.0] * len(named),
         texts=[change["kind"] for change, _ in named],
         style={"fontsize": 11, "xycoords": ABOVE, "annotation_clip": False},
     )
-    return replace(panel, layers=[*panel.layers, words], title_pad=24)
+    return replace(panel, layers=[*panel.layers, change_names], title_pad=24)
 
 
 def _timeline_panels(timeline: Mapping[str, Any], unit: _Unit) -> Iterator[_Sized]:

@@ -13,6 +13,7 @@ from stripesim.scenarios.show.figures.captions import (
     PATTERN_WORDS,
     cell_caption,
     headline_caption,
+    in_sentence,
     kind_words,
     kinds_of_requests,
     scheme_label,
@@ -181,7 +182,7 @@ def draw_panels(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
 def _one_panel(
     rows: pl.DataFrame, kind: str, shown: ShownQuantity, schemes: Sequence[str]
 ) -> FigureSpec:
-    title = f"{kind}: {shown.title[0].lower()}{shown.title[1:]}"
+    title = f"{kind}: {in_sentence(shown.title)}"
     return FigureSpec(
         size=_SIZE_INCHES,
         panels=[sizes_panel(rows, shown, schemes, title)],

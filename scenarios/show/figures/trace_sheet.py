@@ -202,8 +202,8 @@ def _sizes(trace: BlockTrace) -> PanelSpec:
         own = trace.requests.filter(trace.requests["is_write"] == write)
         sizes = own["length_bytes"].to_numpy()
         if sizes.size:
-            words = f"{label} ({sizes.size:,})"
-            layers.append(distribution(sizes / 1024, words, color=colour))
+            legend_text = f"{label} ({sizes.size:,})"
+            layers.append(distribution(sizes / 1024, legend_text, color=colour))
     return PanelSpec(
         title="Request sizes",
         layers=layers,
@@ -324,9 +324,9 @@ def _time_layers(trace: BlockTrace) -> Iterator[LayerSpec]:
         )
         for name, times_ns, line in of_both:
             if times_ns.size:
-                words = f"{name}, {label}"
+                legend = f"{name}, {label}"
                 look = {"color": colour, "linestyle": line}
-                yield distribution(times_ns / NS_PER_US, words, **look)
+                yield distribution(times_ns / NS_PER_US, legend, **look)
 
 
 _PANELS: Final[tuple[Callable[[BlockTrace], PanelSpec], ...]] = (

@@ -72,10 +72,10 @@ def templates(package: str, folder: str = ".") -> Environment:
     """Return the templates of a package's folder."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    place = files(package) / folder
+    template_folder = files(package) / folder
 
     def source(name: str) -> str:
-        return (place / name).read_text(encoding="utf-8")
+        return (template_folder / name).read_text(encoding="utf-8")
 
     # Names and captions come from users, so everything is escaped unless a template says otherwise.
     return Environment(
@@ -183,8 +183,8 @@ def _clip_by_viewport(root: ElementTree.Element) -> None:
     panels = {clip.attrib["id"]: list(clip) for clip in root.iter("clipPath")}
     for parent in list(root.iter()):
         for index, child in enumerate(list(parent)):
-            found = _REFERENCE.fullmatch(child.attrib.get("clip-path", ""))
-            shapes = panels.get(found[1], []) if found else []
+            reference = _REFERENCE.fullmatch(child.attrib.get("clip-path", ""))
+            shapes = panels.get(reference[1], []) if reference else []
             # A viewport can replace only an upright rectangle on an element without rotation.
             if (
                 len(shapes) != 1
@@ -192,20 +192,25 @@ def _clip_by_viewport(root: ElementTree.Element) -> None:
                 or "transform" in child.attrib
             ):
                 continue
-            place = {
+            box = {
                 name: shapes[0].attrib[name] for name in ("x", "y", "width", "height")
             }
             del child.attrib["clip-path"]
             view = ElementTree.Element(
-                "svg", {**place, "viewBox": " ".join(place.values())}
+                "svg", {**box, "viewBox": " ".join(box.values())}
             )
             view.append(child)
             parent[index] = view
+    _remove_unused_clips(root)
+
+
+def _remove_unused_clips(root: ElementTree.Element) -> None:
+    """Remove the clip paths that no element refers to."""
     used = {
-        found
+        reference
         for e in root.iter()
         for v in e.attrib.values()
-        for found in _REFERENCE.findall(v)
+        for reference in _REFERENCE.findall(v)
     }
     for parent in list(root.iter()):
         for clip in parent.findall("clipPath"):

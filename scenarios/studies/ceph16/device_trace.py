@@ -74,11 +74,13 @@ class DeviceRecorder(SimpyEngine):
             )
             return
         device = self.devices[resource.index]
-        place = _OLD + len(device.rows) * (1 << 24) if read else device.data
+        first_byte = _OLD + len(device.rows) * (1 << 24) if read else device.data
         length = -(-(read or written) // _BLOCK_BYTES) * _BLOCK_BYTES
         if not read:
             device.data += length
-        device.rows.append(_row(begin_ns, now_ns, place, length, is_write=not read))
+        device.rows.append(
+            _row(begin_ns, now_ns, first_byte, length, is_write=not read)
+        )
 
     def finish(self) -> None:
         """Add the syncs to their devices, whose resources differ from those of the data."""

@@ -67,10 +67,10 @@ def simulator(
     """Return the function that simulates a stage's rows."""
     runs = {run.run_id: run for run in load().runs}
     models = {name: models_for(parse_scheme(name)) for name in ("rep:3", "rs:6,3")}
-    given = dict(known)
+    fixed = dict(known)
 
     def simulate(values: Mapping[str, float]) -> RowValues:
-        tried = in_whole_numbers({**given, **values})
+        tried = in_whole_numbers({**fixed, **values})
         simulated: dict[str, float] = {}
         for run_id in stage.rows:
             run = runs[run_id]

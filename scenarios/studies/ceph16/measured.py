@@ -400,12 +400,12 @@ def read_iolog(source: Source, is_write: bool, problems: list[Problem]) -> Reque
     wanted = "write" if is_write else "read"
     extents: list[tuple[int, int]] = []
     for number, line in enumerate(lines, start=1):
-        words = line.split()
-        if len(words) < 5 or words[2] not in ("read", "write"):
+        fields = line.split()
+        if len(fields) < 5 or fields[2] not in ("read", "write"):
             # The header, and the file's opening and closing.
             continue
-        offset, length = (int(word) if word.isdecimal() else -1 for word in words[3:5])
-        if words[2] != wanted or offset < 0 or length < 1:
+        offset, length = (int(word) if word.isdecimal() else -1 for word in fields[3:5])
+        if fields[2] != wanted or offset < 0 or length < 1:
             problems.append(
                 Problem(
                     place=f"{source.name}:{number}",

@@ -42,12 +42,12 @@ class CoresRow(PublishedRow):
     @property
     def quantity(self) -> str:
         """Name of what the row states, which ends the id of its claim."""
-        words = self.metric.lower()
-        if "core" in words or "cpu" in words:
+        lower_metric = self.metric.lower()
+        if "core" in lower_metric or "cpu" in lower_metric:
             return CORES_USED
-        if words in ("iops", "rate", "throughput"):
+        if lower_metric in ("iops", "rate", "throughput"):
             return RATE
-        return re.sub(r"\W+", "_", words)
+        return re.sub(r"\W+", "_", lower_metric)
 
     @property
     def claim_id(self) -> str:
@@ -95,10 +95,10 @@ class CoresRow(PublishedRow):
     @property
     def is_read(self) -> bool:
         """True for reads."""
-        words = self.op.lower()
-        if "read" in words:
+        lower_op = self.op.lower()
+        if "read" in lower_op:
             return True
-        if "write" in words:
+        if "write" in lower_op:
             return False
         raise NotComputedError(
             f"the operation {self.op!r} is neither a read nor a write"

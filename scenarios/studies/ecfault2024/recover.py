@@ -64,7 +64,7 @@ def lookup_of(cache: BlueStoreCacheModel, scenario: Scenario) -> MetadataLookup 
 
 
 def failing_osds(pool: Pool, failures: Failures) -> list[int]:
-    """Choose OSDs to fail such that the pool loses shards, whatever its number of placement groups.
+    """Choose OSDs to fail such that the pool loses shards with any number of placement groups.
 
     The first holds the middle shard of placement group 0. The next ones hold the following shards on other
     hosts, or are the other OSDs of the first host, by number.

@@ -60,8 +60,8 @@ def decoder_table(rows: pl.DataFrame) -> Table:
     for name, distances in decoder_distances(rows).items():
         code = codes().get(name) or explanations()[name]
         survived = ", ".join(str(count) for count in code.decodable[2:7])
-        words = "any decodable pattern (ours)" if name == "LRC" else name
-        lines.append((words, survived, *map(number_text, distances.values())))
+        decoder_name = "any decodable pattern (ours)" if name == "LRC" else name
+        lines.append((decoder_name, survived, *map(number_text, distances.values())))
     heads = [f"largest distance, {archive}" for archive in ARCHIVES]
     columns = ("decoder", "sets of 2 … 6 losses survived", *heads)
     heading = "Decoders as explanations of the published LRC in Figure 4"

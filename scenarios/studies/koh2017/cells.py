@@ -97,10 +97,12 @@ class Numbers(ABC):
     ) -> list[float]:
         """Compare size by size: a scheme over the baseline in one figure, or over itself in another."""
         if than is None:
-            other = self.of(quantity, baseline, figure, sizes_bytes)
+            base_values = self.of(quantity, baseline, figure, sizes_bytes)
         else:
-            other = self.of(quantity, scheme, than, sizes_bytes)
-        return list(map(divide, self.of(quantity, scheme, figure, sizes_bytes), other))
+            base_values = self.of(quantity, scheme, than, sizes_bytes)
+        return list(
+            map(divide, self.of(quantity, scheme, figure, sizes_bytes), base_values)
+        )
 
     def largest_ratio(
         self, quantity: RowFormula, schemes: Iterable[str], figures: Iterable[str]
@@ -216,8 +218,8 @@ def trend(*lists: Sequence[float], tolerance: float) -> Observation:
     by more than the tolerance and no value exceeds the lowest before it by more than the tolerance.
     ``increasing``: the reverse. Otherwise ``mixed``. Changes within the tolerance, a fraction, do not count.
     """
-    words = [_trend(values, tolerance) for values in lists]
-    says = words[0] if len(set(words)) == 1 else ", ".join(words)
+    trends = [_trend(values, tolerance) for values in lists]
+    says = trends[0] if len(set(trends)) == 1 else ", ".join(trends)
     return Observation(says, tuple(value for values in lists for value in values))
 
 

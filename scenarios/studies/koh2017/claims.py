@@ -114,8 +114,8 @@ def koh_claims(
     tuple[Values, Reasons]
         Values by claim id, and why a claim has none.
     """
-    words = vocabulary(CellNumbers(rows), series, heartbeat_bytes_per_s)
-    return simulate_claims(STUDY, words)
+    names = vocabulary(CellNumbers(rows), series, heartbeat_bytes_per_s)
+    return simulate_claims(STUDY, names)
 
 
 def required_cells() -> tuple[Cell, ...]:

@@ -1,7 +1,7 @@
 """The simulations of the study: each is one task, which can be sent to a worker."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import product
 from typing import Any
@@ -161,9 +161,9 @@ def _simulate(
         source = partial(CreationSource, pause_ns=pause_ns, fill=fill)
 
     def run(inputs: CellInputs, compiled: CompiledGraphs | None) -> Run:
-        given = vars(inputs) | further
+        arguments = vars(inputs) | further
         return simulate(
-            **given,
+            **arguments,
             seed=scenario.seed,
             engine=task.engine,
             foreground=source,
@@ -285,37 +285,59 @@ def tasks_for(
         If a figure or an ablation does not exist.
     """
     wanted = chosen_figures(figures, ablations)
+    tasks = [*_cell_tasks(wanted), *_series_tasks(wanted)]
+    if "17" in wanted:
+        cell = ("rep:3", "read", "rand", "prefilled", 4096)
+        tasks.append(
+            _simulation("heartbeat", "heartbeats", cell, duration_s=_HEARTBEAT_S)
+        )
+    tasks += _ablation_tasks(ablations)
+    return [replace(task, engine=engine) for task in tasks]
+
+
+def _simulated_every() -> int:
+    """Return n, where a run over time simulates one request in n."""
+    return round(PARAMETERS.number("study", "simulated_every"))
+
+
+def _cell_tasks(wanted: Sequence[str]) -> Iterator[Simulation]:
+    """Yield the cells of the paper's figures that show one value per scheme, operation and block size."""
     drawn = [FIGURES[entry] for number in wanted for entry in PAPER_FIGURES[number]]
-    new = partial(_simulation, engine=engine)
-    # Length of random writes on a pristine image, which the paper does not state.
-    bounded_s = PARAMETERS.number("study", "run_length_s")
-    every = round(PARAMETERS.number("study", "simulated_every"))
-    tasks: list[Simulation] = []
     for cell in required_cells():
         scheme, op, pattern, image, _ = cell
         kind = (op, pattern, image)
-        if any(kind == runs[:3] and scheme in runs.schemes for runs in drawn):
-            how: dict[str, Any] = {}
-            if kind == ("write", "rand", "pristine"):
-                how = {"duration_s": bounded_s, "every": every}
-            tasks.append(new("cell", "", cell, **how))
+        if not any(kind == runs[:3] and scheme in runs.schemes for runs in drawn):
+            continue
+        options: dict[str, Any] = {}
+        if kind == ("write", "rand", "pristine"):
+            # The paper does not state the length of random writes on a pristine image.
+            options = {
+                "duration_s": PARAMETERS.number("study", "run_length_s"),
+                "every": _simulated_every(),
+            }
+        yield _simulation("cell", "", cell, **options)
+
+
+def _series_tasks(wanted: Sequence[str]) -> Iterator[Simulation]:
+    """Yield the runs of the paper's figures over time."""
     for name, run in RUNS.items():
-        if run.figure in wanted:
-            cell = (run.scheme, "write", run.pattern, run.image, BLOCK_BYTES)
-            how = {"pause_ns": run.pause_ns, "fill": run.fill}
-            if run.pattern == "rand":
-                how["every"] = every
-            tasks.append(new("series", name, cell, duration_s=run.duration_s, **how))
-    if "17" in wanted:
-        cell = ("rep:3", "read", "rand", "prefilled", 4096)
-        tasks.append(new("heartbeat", "heartbeats", cell, duration_s=_HEARTBEAT_S))
-    shown = list(product(what_if.SCHEMES, what_if.KINDS, what_if.SIZES_BYTES))
+        if run.figure not in wanted:
+            continue
+        cell = (run.scheme, "write", run.pattern, run.image, BLOCK_BYTES)
+        options: dict[str, Any] = {"pause_ns": run.pause_ns, "fill": run.fill}
+        if run.pattern == "rand":
+            options["every"] = _simulated_every()
+        yield _simulation("series", name, cell, duration_s=run.duration_s, **options)
+
+
+def _ablation_tasks(ablations: Sequence[str]) -> Iterator[Simulation]:
+    """Yield all cells of each ablation."""
+    cells = list(product(what_if.SCHEMES, what_if.KINDS, what_if.SIZES_BYTES))
     for name in what_if.named(ablations):
-        for scheme, kind, size_bytes in shown:
+        for scheme, kind, size_bytes in cells:
             length_s = what_if.PRISTINE_DURATION_S if "pristine" in kind else None
             cell = (scheme, *kind, size_bytes)
-            tasks.append(new("ablation", name, cell, duration_s=length_s))
-    return tasks
+            yield _simulation("ablation", name, cell, duration_s=length_s)
 
 
 def _simulation(kind: str, name: str, cell: RowCell, **further: Any) -> Simulation:

@@ -58,11 +58,11 @@ class Koh2017(Study):
         heartbeat_bytes_per_s = None
         for row in by_kind.get("heartbeat", []):
             heartbeat_bytes_per_s = row["heartbeat_private_bytes_per_s"]
-        words = vocabulary(
+        names = vocabulary(
             CellNumbers(cells), series if series.width else None, heartbeat_bytes_per_s
         )
         return StudyResult(
-            ledger=self.judged(words),
+            ledger=self.judged(names),
             frame=lambda: cells,
             # One row per second of each time series, and one per cell and ablation.
             frames={"series": series, "ablations": ablations},
@@ -78,8 +78,8 @@ class Koh2017(Study):
 
         setting = result.setting
         asked = chosen_figures(setting.options.get("figures"), setting.ablate)
-        others = set(PAPER_FIGURES).difference(asked)
-        return set(figure_specs(self.name)).difference(map(paper_stem, others))
+        not_asked = set(PAPER_FIGURES).difference(asked)
+        return set(figure_specs(self.name)).difference(map(paper_stem, not_asked))
 
     def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
         """Return the tables behind the paper's figures, the time series and the ablations."""

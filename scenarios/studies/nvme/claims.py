@@ -19,7 +19,7 @@ def claims_of(rows: Sequence[MeasuredRow]) -> tuple[Claim, ...]:
 
 def _claim(row: MeasuredRow, metric: str, value: float) -> Claim:
     operation = "of a mixed load" if row.op == "mixed" else row.op
-    what = f"{row.part} {operation}".lstrip()
+    operation_text = f"{row.part} {operation}".lstrip()
     groups = f", {row.pg_num} PGs" if row.pg_num else ""
     threads = (
         f", OSDs on {row.threads_per_node} threads per node"
@@ -45,7 +45,7 @@ def _claim(row: MeasuredRow, metric: str, value: float) -> Claim:
         compare="value",
         tolerance=row.tolerance,
         note=row.note,
-        statement=f"{metric} of {row.pattern} {what}, {row.block_bytes} B, {row.scheme}, "
+        statement=f"{metric} of {row.pattern} {operation_text}, {row.block_bytes} B, {row.scheme}, "
         f"{row.nodes} x {row.osds_per_node} OSDs{groups}{threads}, {in_flight} in flight",
     )
 

@@ -108,7 +108,7 @@ def write(fits: Sequence[tuple[FitStage, Fit]]) -> None:
                     _digits(part * factor)
                     for part in (one.value, *one.confidence_interval)
                 ]
-                said = (
+                origin = (
                     source
                     if name == one.name
                     else f"in proportion to {one.name}, as in kraken; {source}"
@@ -116,22 +116,22 @@ def write(fits: Sequence[tuple[FitStage, Fit]]) -> None:
                 _put(
                     name,
                     numbers[0],
-                    said,
+                    origin,
                     f"confidence_interval = [{numbers[1]}, {numbers[2]}]\n",
                 )
 
 
 def write_erasure_costs() -> None:
     """Write the costs of an erasure code, from the present `pacific`."""
-    said = "{}; fitted on RS(6,3) there (set pacific, a stage by itself), on no row of this study"
+    origin = "{}; fitted on RS(6,3) there (set pacific, a stage by itself), on no row of this study"
     transaction_ns, copy_ns_per_byte = erasure_costs()
     wakes = (
         "the wake-ups that a transaction of RS(6,3) adds on a real Ceph 16.2.15 (threads.ec_wakes_count), "
         "each of 3.8 us, as measured between two threads on an AMD EPYC"
     )
-    _put("cpu.ec_transaction_ns", _digits(transaction_ns), said.format(wakes))
+    _put("cpu.ec_transaction_ns", _digits(transaction_ns), origin.format(wakes))
     part = "in the ratio that a real Ceph 16.2.15 shows to what messages and store take for a byte"
-    _put("cpu.ec_copy_ns_per_byte", _digits(copy_ns_per_byte), said.format(part))
+    _put("cpu.ec_copy_ns_per_byte", _digits(copy_ns_per_byte), origin.format(part))
 
 
 def erasure_costs() -> tuple[float, float]:
@@ -140,14 +140,14 @@ def erasure_costs() -> tuple[float, float]:
     A transaction adds as many wake-ups as there, with the time of a wake-up here. A copied byte keeps its
     ratio to a byte's way through messages and store.
     """
-    there = ParameterSet("pacific")
-    here = ParameterSet(PARAMETERS)
-    transaction_ns = _number(there, "threads.ec_wakes_count") * SWITCH_NS
-    bytes_ns = _number(here, "cpu.message_ns_per_byte") + _number(
-        here, "cpu.store_ns_per_byte"
+    pacific_set = ParameterSet("pacific")
+    nvme_set = ParameterSet(PARAMETERS)
+    transaction_ns = _number(pacific_set, "threads.ec_wakes_count") * SWITCH_NS
+    bytes_ns = _number(nvme_set, "cpu.message_ns_per_byte") + _number(
+        nvme_set, "cpu.store_ns_per_byte"
     )
-    per_byte = bytes_ns / _number(there, "cpu.message_ns_per_byte")
-    return transaction_ns, per_byte * _number(there, "cpu.ec_copy_ns_per_byte")
+    per_byte = bytes_ns / _number(pacific_set, "cpu.message_ns_per_byte")
+    return transaction_ns, per_byte * _number(pacific_set, "cpu.ec_copy_ns_per_byte")
 
 
 def _number(chosen: ParameterSet, name: str) -> float:

@@ -141,9 +141,11 @@ def simulator(
         tried = {name: round(value) for name, value in {**known, **values}.items()}
         simulated: dict[str, float] = {}
         for run_id in stage.rows:
-            one = runs[run_id]
-            models = models_of(one.pooled, parse_scheme(one.run.coded.name))
-            metrics = metrics_of(predict(one, models=with_values(models, tried)))
+            placed_run = runs[run_id]
+            models = models_of(
+                placed_run.pooled, parse_scheme(placed_run.run.coded.name)
+            )
+            metrics = metrics_of(predict(placed_run, models=with_values(models, tried)))
             simulated |= {
                 f"{run_id}:{metric}": metrics[metric] for metric in stage.metrics
             }

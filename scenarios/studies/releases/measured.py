@@ -52,7 +52,7 @@ _SEQUENCE_BLOCKS = 384 * MIB // 4096
 
 @dataclass(frozen=True)
 class Pooled:
-    """Where a row was measured: the release and the kind of pool."""
+    """Release and kind of pool of a measured row."""
 
     version: str
     is_optimised: bool  # True with ``allow_ec_optimizations``.

@@ -29,9 +29,9 @@ def _pairs(rows: Sequence[ObjectRow]) -> Iterator[tuple[ObjectRow, ObjectRow]]:
     """Yield each row with the first row that differs from it in one varied column only."""
     for varied in _VARIED:
         first: dict[tuple[str, ...], ObjectRow] = {}
-        others = [name for name in _VARIED if name != varied]
+        fixed = [name for name in _VARIED if name != varied]
         for row in rows:
-            key = tuple(getattr(row, name) for name in (*_SAME, *others))
+            key = tuple(getattr(row, name) for name in (*_SAME, *fixed))
             base = first.setdefault(key, row)
             if base.published == 0:
                 # Nothing is a multiple of 0.

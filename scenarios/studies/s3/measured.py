@@ -110,10 +110,10 @@ class ObjectRow(PublishedRow):
     @property
     def s3_op(self) -> str:
         """Operation whose numbers the row states: of a mixed load perhaps all, which is ``all``."""
-        words = re.findall(r"[a-z]+", self.op.lower())
-        if self.is_mixed and words[:1] and words[0] not in OP_OF_WORD:
+        op_words = re.findall(r"[a-z]+", self.op.lower())
+        if self.is_mixed and op_words[:1] and op_words[0] not in OP_OF_WORD:
             return "all"
-        for word in words:
+        for word in op_words:
             name = OP_OF_WORD.get(word) or OP_OF_WORD.get(word.rstrip("s"))
             if name is not None:
                 return name
@@ -122,8 +122,8 @@ class ObjectRow(PublishedRow):
     @property
     def is_mixed(self) -> bool:
         """True if the load had other operations, too."""
-        words = self.op.lower()
-        return "hybrid" in words or "mix" in words or len(read_mix(words)) > 1
+        lower_op = self.op.lower()
+        return "hybrid" in lower_op or "mix" in lower_op or len(read_mix(lower_op)) > 1
 
     @property
     def run_key(self) -> tuple[str, ...]:
@@ -133,19 +133,22 @@ class ObjectRow(PublishedRow):
     @property
     def generation(self) -> str:
         """Release of Ceph, by default reef."""
-        words = f"{self.system} {self.hardware}".lower()
+        description = f"{self.system} {self.hardware}".lower()
         for name, signs in _RELEASES.items():
-            if any(re.search(rf"(?<![\d.]){re.escape(sign)}", words) for sign in signs):
+            if any(
+                re.search(rf"(?<![\d.]){re.escape(sign)}", description)
+                for sign in signs
+            ):
                 return name
         return "reef"
 
     @property
     def tls(self) -> bool:
         """True if clients used TLS."""
-        words = f"{self.state} {self.op} {self.threads}"
-        if re.search(r"\b(no|without)[ -](SSL|TLS)", words, re.IGNORECASE):
+        description = f"{self.state} {self.op} {self.threads}"
+        if re.search(r"\b(no|without)[ -](SSL|TLS)", description, re.IGNORECASE):
             return False
-        return re.search(r"\b(SSL|TLS|https)\b", words, re.IGNORECASE) is not None
+        return re.search(r"\b(SSL|TLS|https)\b", description, re.IGNORECASE) is not None
 
     @property
     def hosts_stopped(self) -> int:
@@ -170,8 +173,8 @@ class ObjectRow(PublishedRow):
     @property
     def hosts(self) -> int | None:
         """Hosts of the cluster, if the row states others than the description, as in a series."""
-        words = _STOPPED.sub("", self.state)
-        match = re.search(r"(?<!of )(\d+)[ -](?:OSD )?nodes?\b", words)
+        running_state = _STOPPED.sub("", self.state)
+        match = re.search(r"(?<!of )(\d+)[ -](?:OSD )?nodes?\b", running_state)
         return int(match[1]) if match else None
 
     @property

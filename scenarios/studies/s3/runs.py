@@ -165,7 +165,7 @@ def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
             f"{row.scheme} keeps {scheme.width} shards on {scheme.width} hosts, and {hosts} are up: reads of "
             "degraded objects are not simulated here"
         )
-    place = "own" if cluster.gateways_apart else "osd-hosts"
+    gateway_hosts = "own" if cluster.gateways_apart else "osd-hosts"
     # As many clients as use all gateways evenly, and exactly so many requests in flight.
     clients = gcd(row.in_flight, cluster.gateways)
     queue_depth = row.in_flight // clients
@@ -204,7 +204,7 @@ def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
                 "networks": cluster.networks,
                 "public_gbit_per_s": cluster.gbit_per_s,
                 "private_gbit_per_s": cluster.gbit_per_s,
-                "gateways": {"count": cluster.gateways, "place": place},
+                "gateways": {"count": cluster.gateways, "place": gateway_hosts},
             },
             "workload": workload,
         },
@@ -347,11 +347,11 @@ class _ObjectRun:
             r"osd|drive|disk": hosts * self._cluster.osds_per_host,
             r"node|host|server": hosts,
         }
-        words = f"{row.metric} {row.unit}".lower()
+        quantity = f"{row.metric} {row.unit}".lower()
         for pattern, count in counts.items():
-            if re.search(rf"(?:\bper |/\s*|\beach )(?:{pattern})", words):
+            if re.search(rf"(?:\bper |/\s*|\beach )(?:{pattern})", quantity):
                 return float(count)
-        if re.search(r"\bper (?!s\b|sec)|\beach ", words):
+        if re.search(r"\bper (?!s\b|sec)|\beach ", quantity):
             raise NotComputedError(f"no rule computes {row.metric!r} in {row.unit!r}")
         return otherwise
 

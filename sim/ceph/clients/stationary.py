@@ -193,8 +193,8 @@ def _most_crowded(
     present = members != NO_OSD
     crowds = np.bincount(members[present], minlength=pool.cluster.osds)
     crowd_of_member = np.where(present, crowds[np.where(present, members, 0)], -1)
-    chosen = crowd_of_member.argmax(axis=1)[:, None]
-    crowded: IntArray = np.take_along_axis(members, chosen, axis=1)[:, 0]
+    busiest = crowd_of_member.argmax(axis=1)[:, None]
+    crowded: IntArray = np.take_along_axis(members, busiest, axis=1)[:, 0]
     return crowded
 
 
@@ -224,8 +224,8 @@ def _first_blocks(
         start_bytes = load.first_byte + client * load.image_stride_bytes
         total = weights[client].sum()
         shares = weights[client] / total if total > 0 else None
-        chosen = rng.choice(objects[client], load.queue_depth, p=shares)
-        offsets = chosen * pool.object_bytes - start_bytes
+        drawn = rng.choice(objects[client], load.queue_depth, p=shares)
+        offsets = drawn * pool.object_bytes - start_bytes
         offsets += rng.integers(0, pool.object_bytes, load.queue_depth)
         first[client] = np.clip(offsets // load.block_bytes, 0, blocks - 1)
     return first

@@ -160,9 +160,9 @@ class ClusterState:
         """The current time [ns]."""
         return self.clock.now_ns
 
-    def note(self, what: str, text: str) -> None:
+    def note(self, kind: str, text: str) -> None:
         """Add an event to the timeline."""
-        self.timeline.note(self.now_ns, what, text)
+        self.timeline.note(self.now_ns, kind, text)
 
     def enter(self, group: Group, state: State) -> None:
         """Set the state of a PG."""

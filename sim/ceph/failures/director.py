@@ -174,8 +174,8 @@ class FaultDirector:
 
     def _note_map(self, update: MapUpdate) -> None:
         for change in update.osd_changes:
-            what = "out" if change.kind == "auto_out" else change.kind
-            self.state.note(what, f"osd.{change.subject}, map {update.epoch}")
+            event = "out" if change.kind == "auto_out" else change.kind
+            self.state.note(event, f"osd.{change.subject}, map {update.epoch}")
 
 
 def _operations_of(

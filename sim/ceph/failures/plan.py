@@ -232,7 +232,7 @@ class FaultPlan:
 def problems_of_failures(
     failures: Sequence[Failure], osds: int, hosts: int
 ) -> Iterator[FaultProblem]:
-    """Yield what is wrong with failures, each alone and then each after an earlier one of its OSDs."""
+    """Yield the problems of failures, of each alone and then after an earlier one of its OSDs."""
     for event, failure in enumerate(failures):
         yield from _problems_of_failure(event, failure, osds, hosts)
     last: dict[int, tuple[int, Failure]] = {}
@@ -247,7 +247,7 @@ def problems_of_failures(
 def problems_of_slow_drives(
     slow_drives: Sequence[SlowDrives], osds: int, *, first_event: int = 0
 ) -> Iterator[FaultProblem]:
-    """Yield what is wrong with slow drives, each alone and after an earlier one of its OSDs."""
+    """Yield the problems of slow drives, of each alone and after an earlier one of its OSDs."""
     latest: dict[int, SlowDrives] = {}
     by_time = sorted(enumerate(slow_drives), key=lambda entry: entry[1].time_ns)
     for index, slow in by_time:
@@ -318,15 +318,15 @@ def _not_back(
 
 
 def _wrong_numbers(
-    event: int, what: str, numbers: Iterable[int], count: int
+    event: int, noun: str, numbers: Iterable[int], count: int
 ) -> Iterator[FaultProblem]:
     for number in numbers:
         if not 0 <= number < count:
             yield FaultProblem(
                 event,
-                f"{what} {number}",
+                f"{noun} {number}",
                 f"one from 0 to {count - 1}",
-                key=f"{what.lower()}s",
+                key=f"{noun.lower()}s",
             )
 
 

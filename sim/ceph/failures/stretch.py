@@ -39,8 +39,8 @@ class ServingRule:
         if is_degraded == self._is_degraded:
             return False
         self._is_degraded = is_degraded
-        what = "degraded" if is_degraded else "healthy"
-        self._state.note("stretch mode", f"{what}: min_size {self._least}")
+        state = "degraded" if is_degraded else "healthy"
+        self._state.note("stretch mode", f"{state}: min_size {self._least}")
         return True
 
     @property

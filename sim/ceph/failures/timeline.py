@@ -28,12 +28,12 @@ def osd_names(osds: Sequence[int]) -> str:
 class FaultEvent:
     """One line of the timeline.
 
-    `what` is one word, such as ``failed``, ``detected``, ``down``, ``out``, ``recovering``, ``clean``;
+    `kind` is one word, such as ``failed``, ``detected``, ``down``, ``out``, ``recovering``, ``clean``;
     `text` names the OSD or PG and the reason.
     """
 
     time_ns: int
-    what: str
+    kind: str
     text: str
 
 
@@ -81,9 +81,9 @@ class FaultTimeline:
         self.states = [State.CLEAN] * self.groups
         self.clean_count = self.groups
 
-    def note(self, time_ns: int, what: str, text: str) -> None:
+    def note(self, time_ns: int, kind: str, text: str) -> None:
         """Add an event."""
-        self.events.append(FaultEvent(time_ns, what, text))
+        self.events.append(FaultEvent(time_ns, kind, text))
 
     def note_slowness(self, time_ns: int, is_used: bool) -> None:
         """Record if the PGs use a slow drive from a time on."""
@@ -102,10 +102,10 @@ class FaultTimeline:
             for start_ns, stop_ns in self.slow_spans
         )
 
-    def first_ns(self, what: str, after_ns: int = 0) -> int | None:
+    def first_ns(self, kind: str, after_ns: int = 0) -> int | None:
         """Return the time of the first event of a kind, not before a time [ns]."""
         for event in self.events:
-            if event.what == what and event.time_ns >= after_ns:
+            if event.kind == kind and event.time_ns >= after_ns:
                 return event.time_ns
         return None
 

@@ -1,4 +1,4 @@
-"""Where S3 requests go in a run whose placement groups change: heads, tails, and shards of bucket indexes.
+"""Route S3 requests in a run whose placement groups change: heads, tails, and shards of bucket indexes.
 
 A request needs several placement groups. It waits while one of them does not serve, and is issued again from
 its start if one of them is interrupted.
@@ -29,7 +29,7 @@ _KEYS_OF_PUSH_MAX = 8096
 
 
 class Footprint(NamedTuple):
-    """Which of the placement groups of its place a request needs."""
+    """Placement groups of its place that a request needs."""
 
     objects: int  #: Head and tails [count]
     index_objects: int  #: Index shards [count]
@@ -37,7 +37,7 @@ class Footprint(NamedTuple):
 
 
 def footprint_of(paths: S3Paths, op: S3Op, size: int) -> Footprint:
-    """Return what a request of a size [B] needs."""
+    """Return the footprint of a request of a size [B]."""
     return Footprint(
         paths.objects_count(op, size), paths.index_objects_count(op), op in WRITING_OPS
     )
@@ -113,13 +113,13 @@ class ObjectGroups:
     @cached_property
     def _parts(self) -> list[list[int]]:
         """Groups of the requests that need each placement group."""
-        places = self._places
-        slots = np.arange(places.slots, dtype=np.int64)
+        pg_places = self._places
+        slots = np.arange(pg_places.slots, dtype=np.int64)
         pairs = []
         for number, footprint in enumerate(self._footprints):
             parts = self._of_footprint(number)
-            data = places.groups[:, : footprint.objects]
-            index = places.groups_count + places.index_groups(slots)
+            data = pg_places.groups[:, : footprint.objects]
+            index = pg_places.groups_count + pg_places.index_groups(slots)
             needed = np.concatenate([data, index[:, : footprint.index_objects]], axis=1)
             shape = (*needed.shape, self._gateways)
             each = np.broadcast_to(needed[:, :, None], shape)

@@ -507,31 +507,31 @@ class _Gateway:
         """Run a thread of the gateway on a core."""
         graph = self.graph
         role = self._roles.gateway(thread_part)
-        what = f"gateway: {label}"
+        work_label = f"gateway: {label}"
         thread = graph.acquire(
-            role, after=after, label=f"thread for {what}", phase=Phase.CLIENT
+            role, after=after, label=f"thread for {work_label}", phase=Phase.CLIENT
         )
         step = graph.use(
             self._roles.gateway(service.CPU),
             work_ns,
             after=[thread],
-            label=what,
+            label=work_label,
             phase=Phase.CLIENT,
             gateway_ns=round(work_ns),
             cpu_ns=round(work_ns) if self._on_osd_hosts else 0,
         )
         if self._slice_ns:
             graph.on_thread(step, thread)
-        graph.release(role, after=[step], label=f"thread back from {what}")
+        graph.release(role, after=[step], label=f"thread back from {work_label}")
         return step
 
     def _carry(
-        self, size_bytes: int, after: Iterable[int], what: str, ends: tuple[int, int]
+        self, size_bytes: int, after: Iterable[int], name: str, ends: tuple[int, int]
     ) -> tuple[int, int]:
         """Carry bytes from interface to interface, in pieces that overlap."""
         graph = self.graph
         nic = self._nic
-        message = cut_message(nic, size_bytes, what, NO_SHARD)
+        message = cut_message(nic, size_bytes, name, NO_SHARD)
         left = graph.join(after)
         arrived = left
         for piece in message.pieces:
@@ -540,7 +540,7 @@ class _Gateway:
             left = use(
                 ends[0],
                 after=[left],
-                label=f"gateway: {what} sent{piece.label}",
+                label=f"gateway: {name} sent{piece.label}",
                 public_net_bytes=nic.traffic_bytes(piece.size_bytes),
                 messages=piece.completes,
             )
@@ -553,6 +553,6 @@ class _Gateway:
             )
             before = [wire] if arrived == left else [wire, arrived]
             arrived = use(
-                ends[1], after=before, label=f"gateway: {what} received{piece.label}"
+                ends[1], after=before, label=f"gateway: {name} received{piece.label}"
             )
         return left, arrived

@@ -279,8 +279,8 @@ class ObjectSizes:
         is_first = np.r_[True, sorted_objects[1:] != sorted_objects[:-1]]
         first = np.flatnonzero(is_first)
         counts = np.diff(np.r_[first, len(objects)])
-        places = self._places(sorted_objects[first])
-        before = self._sizes_bytes[places]
+        rows = self._places(sorted_objects[first])
+        before = self._sizes_bytes[rows]
         # A running maximum within each object: offset the objects so far apart that the
         # maximum of one never reaches into the next.
         span = int(max(sorted_ends.max(initial=0), before.max(initial=0))) + 1
@@ -290,18 +290,18 @@ class ObjectSizes:
         sizes = np.empty_like(running)
         sizes[1:] = running[:-1]
         sizes[first] = before
-        self._sizes_bytes[places] = running[first + counts - 1]
+        self._sizes_bytes[rows] = running[first + counts - 1]
         result = np.empty_like(sizes)
         result[order] = sizes
         return result
 
     def _places(self, objects: IntArray) -> IntArray:
         """Return the rows of objects in ascending order. New ones have size 0."""
-        places = np.searchsorted(self._objects, objects)
-        known = np.r_[self._objects, -1][places] == objects
+        positions = np.searchsorted(self._objects, objects)
+        known = np.r_[self._objects, -1][positions] == objects
         if not known.all():
-            new = places[~known]
+            new = positions[~known]
             self._objects = np.insert(self._objects, new, objects[~known])
             self._sizes_bytes = np.insert(self._sizes_bytes, new, 0)
-            places = np.searchsorted(self._objects, objects)
-        return places
+            positions = np.searchsorted(self._objects, objects)
+        return positions

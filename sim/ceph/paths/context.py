@@ -116,13 +116,13 @@ class PathContext:
         extra = self.models.extra_reads
         if not extra or not asked:
             return asked
-        others = (
+        spare = (
             shard
             for shard in range(self.scheme.width)
             if shard not in self.missing and shard not in asked
         )
         count = self.scheme.k + extra - len(asked)
-        return asked + list(islice(others, count))
+        return asked + list(islice(spare, count))
 
     def remote(self, shards: Iterable[int]) -> int:
         """Count the shards that are not on the primary."""
@@ -179,8 +179,10 @@ class PathContext:
         if not self.hinted_writes or not self.erasure or not self.models.ec.optimised:
             return plan
         written = {extent.shard for extent in plan.writes}
-        others = (shard for shard in range(self.scheme.width) if shard not in written)
-        present = tuple(shard for shard in others if shard not in self.missing)
+        unwritten = (
+            shard for shard in range(self.scheme.width) if shard not in written
+        )
+        present = tuple(shard for shard in unwritten if shard not in self.missing)
         return replace(plan, metadata_shards=present)
 
 

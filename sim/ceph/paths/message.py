@@ -22,7 +22,7 @@ class Piece(NamedTuple):
 class Message(NamedTuple):
     """A message, in pieces that follow one another."""
 
-    what: str
+    name: str
     shard: int
     pieces: tuple[Piece, ...]
 
@@ -32,11 +32,11 @@ class Message(NamedTuple):
         return sum(piece.size_bytes for piece in self.pieces)
 
 
-def cut_message(nic: NicModel, size_bytes: int, what: str, shard: int) -> Message:
+def cut_message(nic: NicModel, size_bytes: int, name: str, shard: int) -> Message:
     """Cut a message into pieces of whole frames, which have as many frames as the message."""
     count = max(1, min(PIECES_MAX, size_bytes // PIECE_BYTES))
     if count == 1:
-        return Message(what, shard, (Piece(size_bytes, "", 1),))
+        return Message(name, shard, (Piece(size_bytes, "", 1),))
     frames = nic.frames(size_bytes)
     cuts_bytes = [
         frames * number // count * nic.frame_payload_bytes for number in range(count)
@@ -45,7 +45,7 @@ def cut_message(nic: NicModel, size_bytes: int, what: str, shard: int) -> Messag
         Piece(end - start, f"{_LABEL}{number} of {count}", number // count)
         for number, (start, end) in enumerate(pairwise([*cuts_bytes, size_bytes]), 1)
     ]
-    return Message(what, shard, tuple(pieces))
+    return Message(name, shard, tuple(pieces))
 
 
 def split_label(label: str) -> tuple[str, int]:

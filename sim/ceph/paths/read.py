@@ -14,7 +14,7 @@ from stripesim.sim.ceph.paths.context import (
     by_shard,
     total_bytes,
 )
-from stripesim.sim.ceph.paths.stage import Stage
+from stripesim.sim.ceph.paths.stage import CpuWork, Stage
 from stripesim.sim.ceph.paths.store import decoding_ns, fetch, gather, local_read
 from stripesim.sim.engine.conditions import completed
 from stripesim.sim.engine.graph import Template
@@ -342,10 +342,12 @@ def _gather_fastest(
 def _assemble(stage: Stage, plan: ReadPlan, after: int) -> int:
     """Decode missing data and prepare the reply."""
     return stage.primary_cpu(
-        stage.models.cpu.op_finish_ns,
+        CpuWork(
+            stage.models.cpu.op_finish_ns,
+            coding_ns=decoding_ns(stage, plan),
+            encode_bytes=plan.decode_data_bytes,
+        ),
         [after],
         "assemble",
-        coding_ns=decoding_ns(stage, plan),
-        encode_bytes=plan.decode_data_bytes,
         after_reply=True,
     )

@@ -7,7 +7,7 @@ from stripesim.models.coding import ShardExtent
 from stripesim.models.object_store.store import StoreIo
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext, by_shard, total_bytes
-from stripesim.sim.ceph.paths.stage import Stage
+from stripesim.sim.ceph.paths.stage import CpuWork, Stage
 from stripesim.sim.ceph.paths.store import (
     commit,
     gather,
@@ -227,11 +227,9 @@ def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> i
         one_ns = models.rebuild_ns(context.scheme.name, stripe_bytes, plan.erasures)
         coding_ns = plan.decode_stripes * one_ns
     step = stage.primary_cpu(
-        work_ns,
+        CpuWork(work_ns, coding_ns=coding_ns, encode_bytes=plan.decode_data_bytes),
         [step],
         "decode and push",
-        coding_ns=coding_ns,
-        encode_bytes=plan.decode_data_bytes,
     )
     known = [_push(stage, shard, payload, step) for shard, payload in writes.items()]
     return stage.graph.join(known, label="all pushed")
@@ -289,32 +287,32 @@ def _answer(
     pieces: list[int],
     payload_bytes: int,
     after: int,
-    what: str,
+    name: str,
 ) -> int:
     """Read several pieces at a shard and send one reply to the primary."""
     cpu = stage.models.cpu
     messages = stage.models.messages
     if shard == stage.context.primary:
-        return _read_runs(stage, shard, work_ns, pieces, after, what)
+        return _read_runs(stage, shard, work_ns, pieces, after, name)
     step = stage.out(
-        shard, messages.sub_read_request_bytes, after, what, phase=Phase.READ_BACK
+        shard, messages.sub_read_request_bytes, after, name, phase=Phase.READ_BACK
     )
-    step = _read_runs(stage, shard, cpu.sub_op_prepare_ns + work_ns, pieces, step, what)
+    step = _read_runs(stage, shard, cpu.sub_op_prepare_ns + work_ns, pieces, step, name)
     size_bytes = messages.sub_read_reply_header_bytes + payload_bytes
     return stage.sub_reply(
-        shard, size_bytes, step, f"{what} reply", phase=Phase.READ_BACK
+        shard, size_bytes, step, f"{name} reply", phase=Phase.READ_BACK
     )
 
 
 def _read_runs(
-    stage: Stage, shard: int, cpu_ns: float, pieces: list[int], after: int, what: str
+    stage: Stage, shard: int, cpu_ns: float, pieces: list[int], after: int, name: str
 ) -> int:
     """Read several pieces of one shard serially on one thread."""
     osd = roles.osd_of(shard)
-    step = stage.worker(osd, [after], what, shard)
-    step = stage.on_core(osd, cpu_ns, [step], what, shard=shard)
+    step = stage.worker(osd, [after], name, shard)
+    step = stage.on_core(osd, cpu_ns, [step], name, shard=shard)
     step = ssd_chain(stage, shard, pieces, lookup(stage, shard, step))
-    return stage.worker_back(osd, step, what, shard)
+    return stage.worker_back(osd, step, name, shard)
 
 
 def _device_runs(extents: list[ShardExtent], unit_bytes: int) -> list[int]:

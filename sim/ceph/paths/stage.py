@@ -1,7 +1,7 @@
 """Building blocks of all paths: messages, work on a core, locks."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from stripesim.models.nic import NicModel
 from stripesim.sim.ceph import roles
@@ -33,6 +33,41 @@ LAST = -1
 Ends = tuple[int, int, int]
 _OUT = (roles.OUT_TX, roles.OUT_WIRE, roles.OUT_RX)
 _BACK = (roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX)
+
+
+@dataclass(frozen=True)
+class CpuWork:
+    """Work of one stay on a core, and its amounts in the counters."""
+
+    #: Processor time without wake-ups and coding [ns]
+    cpu_ns: float
+    #: Wake-ups of other threads that this work causes at any load
+    wakes_count: float = 0
+    #: Time of encoding and decoding [ns]
+    coding_ns: float = 0
+    encode_bytes: int = 0
+    #: Counter of the thread class, empty for workers
+    counter: str = ""
+
+    def total_ns(self, wake_ns: float) -> float:
+        """Return the time on the core [ns], with `wake_ns` for each wake-up."""
+        return self.cpu_ns + self.wakes_count * wake_ns + self.coding_ns
+
+    def amounts(self, total_ns: float) -> dict[str, int]:
+        """Return the amount of each counter for work that takes `total_ns`."""
+        amounts = {
+            "cpu_ns": round(total_ns),
+            "context_switches": round(self.wakes_count),
+            "encode_bytes": self.encode_bytes,
+            "coding_ns": round(self.coding_ns),
+        }
+        if self.counter:
+            amounts[self.counter] = round(total_ns)
+        return amounts
+
+
+# Work, or its processor time [ns] if it neither codes nor wakes other threads.
+Work = CpuWork | float
 
 
 class Stage:
@@ -212,49 +247,49 @@ class Stage:
     # The private network. Messages between shards on one host cost only messenger work.
 
     def out(
-        self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
+        self, shard: int, size_bytes: int, after: int, name: str, *, phase: Phase
     ) -> int:
         """Send a message from the primary to a shard and return its arrival.
 
         `phase` applies to the steps on the wire.
         """
         nic = self.models.private_nic
-        message = cut_message(nic, size_bytes, what, shard)
+        message = cut_message(nic, size_bytes, name, shard)
         sent = self._sends(roles.PRIMARY, message, after)
         arrived = self._private(_OUT, message, sent, phase)
         step = self._receives(roles.osd_of(shard), message, arrived, nic)
-        self._acknowledge(roles.PRIMARY, step, what, shard)
+        self._acknowledge(roles.PRIMARY, step, name, shard)
         return step
 
     def back(
-        self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
+        self, shard: int, size_bytes: int, after: int, name: str, *, phase: Phase
     ) -> int:
         """Send a message from a shard to the primary and return its arrival."""
         sender = roles.osd_of(shard)
         nic = self.models.private_nic
-        message = cut_message(nic, size_bytes, what, shard)
+        message = cut_message(nic, size_bytes, name, shard)
         sent = self._sends(sender, message, after)
         arrived = self._private(_BACK, message, sent, phase)
         step = self._receives(roles.PRIMARY, message, arrived, nic)
-        self._acknowledge(sender, step, what, shard)
+        self._acknowledge(sender, step, name, shard)
         return step
 
-    def _acknowledge(self, sender: Osd, after: int, what: str, shard: int) -> None:
+    def _acknowledge(self, sender: Osd, after: int, name: str, shard: int) -> None:
         """Process the acknowledgement at the sender's messenger. No step waits for it.
 
         The receiver's work includes sending it, and message sizes include its bytes.
         """
         nic = self.models.private_nic
         for _ in range(self.models.threads.peer_acks_count):
-            acknowledged = cut_message(nic, 0, f"{what} acknowledged", shard)
+            acknowledged = cut_message(nic, 0, f"{name} acknowledged", shard)
             self._sends(sender, acknowledged, after)
 
     def sub_reply(
-        self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
+        self, shard: int, size_bytes: int, after: int, name: str, *, phase: Phase
     ) -> int:
         """Send a shard's reply to the primary and return the step that has processed it."""
-        step = self.back(shard, size_bytes, after, what, phase=phase)
-        return self.primary_cpu(self.models.cpu.sub_reply_ns, [step], what, shard=shard)
+        step = self.back(shard, size_bytes, after, name, phase=phase)
+        return self.primary_cpu(self.models.cpu.sub_reply_ns, [step], name, shard=shard)
 
     # Messages. While one piece of a message is received, the next is on the wire or still being sent.
 
@@ -284,7 +319,7 @@ class Stage:
         graph = self.graph
         tx, wire, rx = ends
         far = self._between_sites(net, message.shard)
-        what = message.what
+        name = message.name
         shard = message.shard
         arrived = []
         for piece, after in zip(message.pieces, sent, strict=True):
@@ -296,7 +331,7 @@ class Stage:
                 tx,
                 held_ns,
                 after=[after],
-                label=f"{what} sent{piece.label}",
+                label=f"{name} sent{piece.label}",
                 phase=phase,
                 shard=shard,
                 **counted,
@@ -322,7 +357,7 @@ class Stage:
                 rx,
                 held_ns,
                 after=[step],
-                label=f"{what} received{piece.label}",
+                label=f"{name} received{piece.label}",
                 phase=phase,
                 shard=shard,
             )
@@ -400,7 +435,7 @@ class Stage:
         return self.graph.acquire(
             osd.messenger,
             after=after,
-            label=f"thread for messenger, {message.what}",
+            label=f"thread for messenger, {message.name}",
             phase=osd.phase,
             shard=message.shard,
         )
@@ -410,7 +445,7 @@ class Stage:
         return self.graph.release(
             osd.messenger,
             after=[after],
-            label=f"thread back from messenger, {message.what}",
+            label=f"thread back from messenger, {message.name}",
             shard=message.shard,
         )
 
@@ -430,13 +465,12 @@ class Stage:
             thread = None
         return self.on_core(
             osd,
-            work_ns,
+            CpuWork(work_ns, counter="messenger_ns"),
             after,
-            f"messenger, {message.what}{piece.label}",
+            f"messenger, {message.name}{piece.label}",
             phase=osd.phase,
             shard=message.shard,
             thread=thread,
-            part="messenger_ns",
         )
 
     # Processors. A stage is one stay of a thread on a core.
@@ -445,10 +479,9 @@ class Stage:
         self,
         thread: int,
         osd: Osd,
-        cpu_ns: float,
+        work: Work,
         after: Iterable[int],
         label: str,
-        part: str,
         *,
         phase: Phase,
         shard: int = NO_SHARD,
@@ -459,34 +492,43 @@ class Stage:
             thread, after=after, label=f"thread for {label}", phase=phase, shard=shard
         )
         step = self.on_core(
-            osd,
-            cpu_ns,
-            [taken],
-            label,
-            phase=phase,
-            shard=shard,
-            thread=taken,
-            part=part,
+            osd, work, [taken], label, phase=phase, shard=shard, thread=taken
         )
         return graph.release(
             thread, after=[step], label=f"thread back from {label}", shard=shard
         )
 
     def primary_cpu(
-        self, cpu_ns: float, after: Iterable[int], label: str, **more: Any
+        self,
+        work: Work,
+        after: Iterable[int],
+        label: str,
+        *,
+        shard: int = NO_SHARD,
+        goes_on: Callable[[int], int] | None = None,
+        after_reply: bool = False,
     ) -> int:
         """Add a stage at the primary, on a worker thread under the placement group's mutex.
 
-        `more` is as in `work`. Return the step that the reply follows. With `goes_on` or `after_reply` it
-        precedes the release of the thread and the placement group.
+        Return the step that the reply follows. With `goes_on` or `after_reply` it precedes the release of the
+        thread and the placement group.
         """
-        left, _ = self.work(roles.PRIMARY, cpu_ns, after, label, in_group=True, **more)
-        return left
+        answered, _ = self.work(
+            roles.PRIMARY,
+            work,
+            after,
+            label,
+            in_group=True,
+            shard=shard,
+            goes_on=goes_on,
+            after_reply=after_reply,
+        )
+        return answered
 
     def work(
         self,
         osd: Osd,
-        cpu_ns: float,
+        work: Work,
         after: Iterable[int],
         label: str,
         *,
@@ -495,13 +537,11 @@ class Stage:
         then: Callable[[int], int] | None = None,
         goes_on: Callable[[int], int] | None = None,
         after_reply: bool = False,
-        **more: Any,
     ) -> tuple[int, int]:
         """Add a stage on a worker thread of an OSD, using its host's cores.
 
         With `in_group` the thread holds the mutex of the placement group. `then` adds a wait after the work,
         `goes_on` adds work after the reply, and `after_reply` adds the fixed work that follows a reply.
-        `more` is passed to `on_core`.
 
         Return the step that the reply follows, and the step that releases the thread.
         """
@@ -510,9 +550,7 @@ class Stage:
         step = thread = self.worker(osd, after, label, shard)
         if in_group:
             step = self._group(thread, label, mutex_shard)
-        step = self.on_core(
-            osd, cpu_ns, [step], label, shard=shard, thread=thread, **more
-        )
+        step = self.on_core(osd, work, [step], label, shard=shard, thread=thread)
         if then:
             step = then(step)
         answered = step
@@ -596,56 +634,51 @@ class Stage:
     def on_core(
         self,
         osd: Osd,
-        cpu_ns: float,
+        work: Work,
         after: Iterable[int],
         label: str,
         *,
-        wakes_count: float = 0,
-        coding_ns: float = 0,
-        encode_bytes: int = 0,
         phase: Phase | None = None,
         shard: int = NO_SHARD,
         thread: int | None = None,
-        part: str = "",
     ) -> int:
         """Run on a core. Without work, add no step.
 
-        `phase` defaults to the OSD's phase. `part` selects the counter of the thread class, except for
-        workers. `thread` is the `acquire` step of the running thread, which may first have to be woken.
-        `wakes_count` is the number of wake-ups of other threads that this work causes at any load.
+        `phase` defaults to the OSD's phase. `thread` is the `acquire` step of the running thread, which may
+        first have to be woken.
         """
-        threads = self.models.threads
-        cpu_ns += wakes_count * threads.wake_ns
-        cpu_ns += coding_ns
-        if not cpu_ns:
+        if not isinstance(work, CpuWork):
+            work = CpuWork(work)
+        total_ns = work.total_ns(self.models.threads.wake_ns)
+        if not total_ns:
             return self.graph.join(after)
-        amounts = {
-            "cpu_ns": round(cpu_ns),
-            "context_switches": round(wakes_count),
-            "encode_bytes": encode_bytes,
-            "coding_ns": round(coding_ns),
-        }
-        if part:
-            amounts[part] = round(cpu_ns)
         pieces = 1
-        if threads.slice_ns and thread is not None:
-            # A thread may lose its core in the middle of long work when its time slice expires.
-            slices = -(-round(cpu_ns) // round(threads.slice_ns))
-            pieces = max(1, min(slices, TRANSFER_STEPS_MAX))
+        if thread is not None:
+            pieces = self._slices(total_ns)
         for piece in range(1, pieces + 1):
+            # The last piece accounts for all work.
+            amounts = work.amounts(total_ns) if piece == pieces else {}
             step = self.graph.use(
                 osd.cpu,
-                cpu_ns / pieces,
+                total_ns / pieces,
                 after=after,
                 label=label,
                 phase=osd.phase if phase is None else phase,
                 shard=shard,
-                **(amounts if piece == pieces else {}),
+                **amounts,
             )
-            if thread is not None and threads.wakes_matter:
+            if thread is not None and self.models.threads.wakes_matter:
                 self.graph.on_thread(step, thread)
             after = [step]
         return step
+
+    def _slices(self, work_ns: float) -> int:
+        """Return the number of time slices of work on a thread, which may lose its core after each."""
+        slice_ns = self.models.threads.slice_ns
+        if not slice_ns:
+            return 1
+        slices = -(-round(work_ns) // round(slice_ns))
+        return max(1, min(slices, TRANSFER_STEPS_MAX))
 
     # The lock of the placement group.
 

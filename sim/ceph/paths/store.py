@@ -9,7 +9,7 @@ from stripesim.models.coding import ReadPlan, ShardExtent, WritePlan
 from stripesim.models.object_store.store import StoreIo
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext, by_shard, total_bytes
-from stripesim.sim.ceph.paths.stage import TRANSFER_STEPS_MAX, Stage
+from stripesim.sim.ceph.paths.stage import TRANSFER_STEPS_MAX, CpuWork, Stage
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import FIXED, SSD_READ, SSD_WRITE
 
@@ -214,7 +214,7 @@ def local_read(
     cpu_ns: float,
     device_bytes: int,
     after: int,
-    what: str,
+    name: str,
     in_group: bool = False,
 ) -> tuple[int, int]:
     """Serve a store read on a shard and return the steps that send its reply and release its thread."""
@@ -230,7 +230,7 @@ def local_read(
         roles.osd_of(shard),
         cpu_ns + stage.models.cpu.store_ns_per_byte * device_bytes,
         [after],
-        what,
+        name,
         in_group=in_group,
         shard=shard,
         then=read,
@@ -242,7 +242,7 @@ def gather(
     stage: Stage,
     sources: Mapping[int, tuple[int, int]],
     after: int,
-    what: str = "sub-read",
+    name: str = "sub-read",
 ) -> int:
     """Read from several shards and bring the data to the primary.
 
@@ -250,30 +250,30 @@ def gather(
     by cached data and padding. The stage of `after` includes the cost of creating the sub-reads.
     """
     arrivals = [
-        fetch(stage, shard, data_bytes, device_bytes, after, what)
+        fetch(stage, shard, data_bytes, device_bytes, after, name)
         for shard, (data_bytes, device_bytes) in sources.items()
     ]
     return stage.graph.join(arrivals, label="all data here")
 
 
 def fetch(
-    stage: Stage, shard: int, data_bytes: int, device_bytes: int, after: int, what: str
+    stage: Stage, shard: int, data_bytes: int, device_bytes: int, after: int, name: str
 ) -> int:
     """Read from one shard and bring the data to the primary."""
     cpu = stage.models.cpu
     messages = stage.models.messages
     if shard == stage.context.primary:
         answered, _ = local_read(
-            stage, shard, cpu.store_read_ns, device_bytes, after, what
+            stage, shard, cpu.store_read_ns, device_bytes, after, name
         )
         return answered
     request_bytes = messages.sub_read_request_bytes
-    step = stage.out(shard, request_bytes, after, what, phase=Phase.READ_BACK)
+    step = stage.out(shard, request_bytes, after, name, phase=Phase.READ_BACK)
     work_ns = cpu.sub_op_prepare_ns + cpu.store_read_ns
-    step, _ = local_read(stage, shard, work_ns, device_bytes, step, what)
+    step, _ = local_read(stage, shard, work_ns, device_bytes, step, name)
     size_bytes = messages.sub_read_reply_header_bytes + data_bytes
     return stage.sub_reply(
-        shard, size_bytes, step, f"{what} reply", phase=Phase.READ_BACK
+        shard, size_bytes, step, f"{name} reply", phase=Phase.READ_BACK
     )
 
 
@@ -333,15 +333,13 @@ def encode_and_send(
 
     def prepare(step: int) -> int:
         nonlocal prepared
-        own_ns, wakes_count = _preparation(stage, writes[primary][1])
+        _, io = writes[primary]
         prepared = stage.on_core(
-            roles.PRIMARY, own_ns, [step], "transaction", wakes_count=wakes_count
+            roles.PRIMARY, _preparation(stage, io), [step], "transaction"
         )
         return prepared
 
-    work_ns = (
-        first_ns + stage.context.remote(writes) * stage.models.cpu.sub_write_send_ns
-    )
+    send_ns = stage.context.remote(writes) * stage.models.cpu.sub_write_send_ns
     coding_ns = decoding_ns(stage, plan)
     if plan.encode_stripes:
         piece_bytes = plan.encode_data_bytes / plan.encode_stripes
@@ -349,11 +347,13 @@ def encode_and_send(
             stage.context.scheme.name, piece_bytes
         )
     step = stage.primary_cpu(
-        work_ns,
+        CpuWork(
+            first_ns + send_ns,
+            coding_ns=coding_ns,
+            encode_bytes=plan.encode_data_bytes,
+        ),
         [after],
         "encode and send" if plan.encode_stripes else "send",
-        coding_ns=coding_ns,
-        encode_bytes=plan.encode_data_bytes,
         goes_on=prepare if stage.keeps_thread and primary in writes else None,
         after_reply=after_reply,
     )
@@ -376,13 +376,12 @@ def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
     )
     submitted = stage.on_core(
         roles.osd_of(shard),
-        stage.models.cpu.kv_transaction_ns,
+        CpuWork(stage.models.cpu.kv_transaction_ns, counter="kv_ns"),
         [thread],
         label,
         phase=Phase.LOG,
         shard=shard,
         thread=thread,
-        part="kv_ns",
     )
 
     def give_back() -> int:
@@ -434,48 +433,44 @@ def _finish_transaction(stage: Stage, shard: int, committed: int) -> None:
     stage.with_thread(
         roles.shard_role(shard, roles.FINISHER if has_finisher else roles.KV),
         roles.osd_of(shard),
-        finish_ns,
+        CpuWork(finish_ns, counter="kv_ns"),
         [committed],
         "kv finish",
-        "kv_ns",
         phase=Phase.LOG,
         shard=shard,
     )
 
 
-def _preparation(stage: Stage, io: StoreIo) -> tuple[float, float]:
-    """Return the processor time of preparing one transaction [ns], and the wake-ups that it causes."""
+def _preparation(stage: Stage, io: StoreIo, *, received_ns: float = 0) -> CpuWork:
+    """Return the work of preparing one transaction, after `received_ns` for the message that asks for it."""
     cpu = stage.models.cpu
     work_ns = cpu.store_transaction_ns + cpu.store_ns_per_byte * io.data_bytes
     if not stage.context.erasure:
-        return work_ns, 0
-    return work_ns + cpu.ec_transaction_ns, stage.models.threads.ec_wakes_count
+        return CpuWork(work_ns + received_ns)
+    return CpuWork(
+        work_ns + cpu.ec_transaction_ns + received_ns,
+        wakes_count=stage.models.threads.ec_wakes_count,
+    )
 
 
 def transaction(
-    stage: Stage, shard: int, io: StoreIo, payload_bytes: int, after: int, what: str
+    stage: Stage, shard: int, io: StoreIo, payload_bytes: int, after: int, name: str
 ) -> int:
     """Add one member's part of a write and return the step that notifies the primary of its commit."""
-    work_ns, wakes_count = _preparation(stage, io)
     local = shard == stage.context.primary
     step = after
+    received_ns = 0.0
     if not local:
-        step = stage.out(shard, payload_bytes, step, what, phase=Phase.DISTRIBUTION)
-        work_ns += stage.models.cpu.sub_op_prepare_ns
-    _, step = stage.work(
-        roles.osd_of(shard),
-        work_ns,
-        [step],
-        "transaction",
-        shard=shard,
-        wakes_count=wakes_count,
-    )
+        step = stage.out(shard, payload_bytes, step, name, phase=Phase.DISTRIBUTION)
+        received_ns = stage.models.cpu.sub_op_prepare_ns
+    work = _preparation(stage, io, received_ns=received_ns)
+    _, step = stage.work(roles.osd_of(shard), work, [step], "transaction", shard=shard)
     committed = _stored(stage, shard, io, step)
     if local:
         return committed
     size_bytes = stage.models.messages.sub_reply_bytes
     return stage.sub_reply(
-        shard, size_bytes, committed, f"{what} reply", phase=Phase.DISTRIBUTION
+        shard, size_bytes, committed, f"{name} reply", phase=Phase.DISTRIBUTION
     )
 
 

@@ -197,5 +197,5 @@ class StoreCluster:
         nodes = np.tile(np.array(self.alive), self.admin.loads_count)
         answer = self.system.reply_bytes + self.admin.line_bytes * len(self.alive)
         asked = plan.operations_of(ADMIN, nodes, self.system.command_bytes, answer)
-        told = [plan.working(self.admin.command_ns) for _ in self.alive]
-        return Operations.joined([*told, asked])
+        announced = [plan.working(self.admin.command_ns) for _ in self.alive]
+        return Operations.joined([*announced, asked])

@@ -184,8 +184,8 @@ def moved_when_out(
         "pgs_moved": sum(each.groups_count for each in movements),
         "shards_moved": sum(each.shards_count for each in movements),
     }
-    words = (
+    out_warning = (
         f"without noout, OSDs are out after {out_s:g} s (mon_osd_down_out_interval): "
         f"{moved['shards_moved']:,} shards move away and back; set noout, or keep hosts down for less"
     )
-    return moved, [words]
+    return moved, [out_warning]

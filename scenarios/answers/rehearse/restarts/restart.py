@@ -58,7 +58,7 @@ _OF_GATEWAYS: Final = (
 
 
 def restart_assumptions(scenario: Scenario) -> list[str]:
-    """Return what a rehearsed restart rests on."""
+    """List the assumptions of a rehearsed restart."""
     gateway = build_models(scenario).gateway
     if gateway is None:
         return list(_ASSUMPTIONS)
@@ -155,7 +155,7 @@ def _check_workload(scenario: Scenario) -> None:
 
 
 def _recovery_bytes(restart: ShortRestart, objects_count: int) -> dict[str, int]:
-    """Return what the recovery of a number of shards reads, writes and sends [B]."""
+    """Return the bytes that the recovery of a number of shards reads, writes and sends [B]."""
     faults = restart.result.row.faults
     assert faults is not None
     assert faults.recovery is not None
@@ -176,7 +176,7 @@ def _recovery_bytes(restart: ShortRestart, objects_count: int) -> dict[str, int]
 def _host_rows(
     restarted: RestartedHosts, busiest: int, restart: ShortRestart, downtime_s: float
 ) -> list[dict[str, Any]]:
-    """Return what the restart of each host does: in proportion to its shards."""
+    """Return the effects of the restart of each host, in proportion to its shards."""
     fixed_s = restart.clean_s - restart.back_s - restart.moving_s
     moving_s = restart.moving_s / restart.recovered_share
     rows = []
@@ -300,7 +300,7 @@ def _gateway_warnings(
 def _warnings(
     restarted: RestartedHosts, restart: ShortRestart, downtime_s: float
 ) -> list[str]:
-    """Return what an operator must know before the restart."""
+    """Return warnings for the operator before the restart."""
     warnings = []
     worst = int(np.argmax(restarted.inactive_counts))
     if restarted.inactive_counts[worst]:

@@ -1,6 +1,6 @@
 """Compare the schemes of a run: storage, then each kind of request."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import Literal
 
@@ -126,7 +126,7 @@ def _healed_s(report: RunReport, scheme: str) -> list[float]:
     times_s = [
         row.get("failure_to_clean_s") for row in report.rows if row["scheme"] == scheme
     ]
-    return [time_s for time_s in times_s if time_s is not None]
+    return _known(times_s)
 
 
 def _longest(seconds: Sequence[Sequence[float]]) -> list[TableCell]:
@@ -150,8 +150,7 @@ def _judged(
 ) -> list[TableCell]:
     """Return the cells of one row, with ratios to the first scheme and the best value marked."""
     means = [_mean_of_known(of_scheme) for of_scheme in values]
-    known = [mean for mean in means if mean is not None]
-    best = _notably_best(known, better)
+    best = _notably_best(_known(means), better)
     cells = []
     for index, (of_scheme, text) in enumerate(zip(values, texts, strict=True)):
         note = ""
@@ -163,10 +162,8 @@ def _judged(
 
 
 def _mean_of_known(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    if not known:
-        return None
-    return fmean(known)
+    known = _known(values)
+    return fmean(known) if known else None
 
 
 def _notably_best(
@@ -190,44 +187,37 @@ def _measure_row(report: RunReport, kind: Kind, column: Quantity) -> Row | None:
     ]
 
 
-def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
+def _wear_rows(report: RunReport, kind: Kind) -> Iterator[Row]:
+    """Yield daily writes and rated life of drives, each if it is known for a scheme."""
     wears = [report.wear(kind, scheme) for scheme in report.schemes]
-    every = [wear for some in wears for wear in some]
-    rows: list[Row] = []
-    if any(wear.drive_writes_per_day is not None for wear in every):
-        rated = every[0].rated_drive_writes_per_day
-        cells: Row = []
-        for some in wears:
-            per_day = [
-                wear.drive_writes_per_day
-                for wear in some
-                if wear.drive_writes_per_day is not None
-            ]
-            text = _ends(per_day, number_text)
-            if rated is not None and max(per_day, default=0.0) > rated:
-                cells.append(TableCell(text, "above rating", tone="warn"))
-            else:
-                cells.append(text)
-        words = "drive writes per day"
-        if rated is not None:
-            words += f" (rated: {number_text(rated)})"
-        rows.append([words, *cells])
-    lives = [
-        [
-            SECONDS_PER_YEAR * one.life_years
-            for one in some
-            if one.life_years is not None
-        ]
-        for some in wears
-    ]
-    if any(lives):
-        rows.append(
-            [
-                "rated writes used up after",
-                *(_ends(some, duration_text) for some in lives),
-            ]
-        )
-    return rows
+    daily = [_known(wear.drive_writes_per_day for wear in each) for each in wears]
+    if any(daily):
+        first = next(wear for each in wears for wear in each)
+        yield _daily_writes_row(daily, first.rated_drive_writes_per_day)
+    lives_years = [_known(wear.life_years for wear in each) for each in wears]
+    if any(lives_years):
+        lives_s = [[SECONDS_PER_YEAR * life for life in each] for each in lives_years]
+        texts = [_ends(each, duration_text) for each in lives_s]
+        yield ["rated writes used up after", *texts]
+
+
+def _daily_writes_row(daily: Sequence[Sequence[float]], rated: float | None) -> Row:
+    """Return the drive writes per day of each scheme, with a warning above the rating."""
+    cells: Row = []
+    for per_day in daily:
+        text = _ends(per_day, number_text)
+        if rated is not None and max(per_day, default=0.0) > rated:
+            cells.append(TableCell(text, "above rating", tone="warn"))
+        else:
+            cells.append(text)
+    heading = "drive writes per day"
+    if rated is not None:
+        heading += f" (rated: {number_text(rated)})"
+    return [heading, *cells]
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
 
 
 def _bottleneck_cell(report: RunReport, kind: Kind, scheme: str) -> TableCell:

@@ -21,6 +21,7 @@ from stripesim.scenarios.schema.keys import WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
     bytes_text,
+    counted_text,
     duration_text,
     number_text,
     size_text,
@@ -114,7 +115,7 @@ def _cluster_words(report: RunReport) -> str:
     """Describe the cluster in one line."""
     cluster = report.scenario.cluster
     drives = report.drives
-    drive_words = f"{drives.per_osd} drive{'' if drives.per_osd == 1 else 's'}"
+    drive_words = counted_text(drives.per_osd, "drive")
     if drives.capacity is not None:
         drive_words += f" of {bytes_text(drives.capacity.drive_bytes)}"
     hosts = f"{cluster.hosts} hosts with {cluster.osds_per_host} OSDs each"
@@ -136,30 +137,30 @@ def _cluster_words(report: RunReport) -> str:
 
 def _load_words(scenario: Scenario) -> str:
     """Describe the load in one line."""
-    words = "; ".join(_one_load(load) for load in scenario.loads)
+    loads_text = "; ".join(_one_load(load) for load in scenario.loads)
     losses = ""
     if scenario.lost_osds:
         losses += f"; OSDs lost and rebuilt: {len(scenario.lost_osds)}"
     if scenario.missing_osds:
         losses += f"; OSDs down: {len(scenario.missing_osds)}"
-    return f"Load: {words}{losses}."
+    return f"Load: {loads_text}{losses}."
 
 
 def _one_load(load: WorkloadSpec) -> str:
     """Describe one workload in a few words."""
-    words = f"the trace {load.trace}"
+    load_text = f"the trace {load.trace}"
     if load.is_closed:
-        words = f"{load.queue_depth} requests always in flight"
+        load_text = f"{load.queue_depth} requests always in flight"
     if load.is_open:
-        words = f"{number_text(load.rate_per_s)} requests/s, Poisson arrivals"
+        load_text = f"{number_text(load.rate_per_s)} requests/s, Poisson arrivals"
     if load.is_s3:
         objects = f"{load.objects:,} objects in {load.buckets:,} buckets"
-        return f"clients: {load.clients}, {words} for each, {objects}"
+        return f"clients: {load.clients}, {load_text} for each, {objects}"
     image = f"{load.image} image of {size_text(load.image_bytes)}"
     if load.clients == 1:
-        return f"{words}, {image}"
+        return f"{load_text}, {image}"
     per_client = " for each" if load.is_closed else ""
-    return f"{load.clients} clients, {words}{per_client}, each with a {image}"
+    return f"{load.clients} clients, {load_text}{per_client}, each with a {image}"
 
 
 def _parameter_summary(parameters: Sequence[dict[str, Any]]) -> str:
@@ -177,13 +178,13 @@ class Finding(NamedTuple):
 
 def findings(report: RunReport) -> list[Finding]:
     """Compare each scheme with the first, or describe the only one."""
-    first, *others = report.schemes
+    first, *compared = report.schemes
     name = scheme_label(first)
     comparisons = [
         Finding(
             f"{scheme_label(scheme)} instead of {name}", _against(report, scheme, first)
         )
-        for scheme in others
+        for scheme in compared
     ]
     return comparisons or [Finding(name, _alone(report, first))]
 
@@ -215,7 +216,7 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
         held = f" ({bytes_text(usable)} instead of {bytes_text(usable_theirs)})"
         room = usable / usable_theirs
     most = mine.failures_tolerated
-    survives = f"the loss of any {most} shard{'' if most == 1 else 's'}"
+    survives = f"the loss of any {counted_text(most, 'shard')}"
     compared = "as before"
     if most != theirs.failures_tolerated:
         compared = f"instead of {theirs.failures_tolerated}"

@@ -192,11 +192,11 @@ def _phase_rows(rows: Sequence[Mapping[str, Any]], phase: str) -> Iterator[Row]:
         yield [f"requests per second, {phase}", *map(number_text, rates)]
     p99s_ns = [row.get(f"latency_p99_{phase}_ns") for row in rows]
     if _has_value(p99s_ns):
-        words = f"99th percentile of latency [ms], {phase}"
-        yield [words, *(number_text(p99_ns, 1e-6) for p99_ns in p99s_ns)]
+        heading = f"99th percentile of latency [ms], {phase}"
+        yield [heading, *(number_text(p99_ns, 1e-6) for p99_ns in p99s_ns)]
     if any(row.get(f"blocked_{phase}") for row in rows):
-        words = f"requests blocked, {phase}: reason, and longest time [s]"
-        yield [words, *(_blocked(row, phase) for row in rows)]
+        heading = f"requests blocked, {phase}: reason, and longest time [s]"
+        yield [heading, *(_blocked(row, phase) for row in rows)]
 
 
 def _has_value(values: Sequence[float | None]) -> bool:

@@ -3,7 +3,7 @@
 from stripesim.scenarios.answers.run.report.contents import Row, RunReport
 from stripesim.scenarios.forms.rebuild import Rebuild
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
-from stripesim.scenarios.show.figures.captions import scheme_label
+from stripesim.scenarios.show.figures.captions import in_sentence, scheme_label
 from stripesim.scenarios.show.tables import Table, TableCell
 from stripesim.scenarios.show.words import row_words
 
@@ -85,9 +85,7 @@ def _rebuild_table(report: RunReport) -> Table:
         rebuilds = [("idle cluster", report.rebuilds[scheme])]
         for row, rebuild in report.measured_rebuilds(scheme):
             load = row_words(row)
-            rebuilds.append(
-                (f"in the scenario, under {load[0].lower()}{load[1:]}", rebuild)
-            )
+            rebuilds.append((f"in the scenario, under {in_sentence(load)}", rebuild))
         for under, rebuild in rebuilds:
             rows.append(
                 [

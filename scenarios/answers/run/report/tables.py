@@ -65,8 +65,10 @@ def bottlenecks(report: RunReport) -> Table:
         }
         for _, group in itertools.groupby(sizes, key=named.__getitem__):
             alike = list(group)
-            words = " to ".join(dict.fromkeys(map(size_text, (alike[0], alike[-1]))))
-            rows.append([words, *map(_bottleneck_names, of_sizes(alike))])
+            size_range = " to ".join(
+                dict.fromkeys(map(size_text, (alike[0], alike[-1])))
+            )
+            rows.append([size_range, *map(_bottleneck_names, of_sizes(alike))])
     columns = report.columns("request size")
     return Table(
         "Bottleneck of each kind of request",

@@ -168,10 +168,10 @@ class OperationBook:
         first = members.primary_osd
         if first is None:
             first = min(members.osds)
-        others = sorted(members.osds - {first})
+        replicas = sorted(members.osds - {first})
         block = len(group.up) - 1
-        for start in range(0, max(1, len(others)), max(1, block)):
-            row = [first, *others[start : start + block]]
+        for start in range(0, max(1, len(replicas)), max(1, block)):
+            row = [first, *replicas[start : start + block]]
             # The primary writes its note once.
             noting = range(start > 0, len(row))
             yield self._note(group, row, noting, transactions_count)
@@ -210,8 +210,8 @@ class OperationBook:
             yield from self._pushes(group, item, lacking, "rebuild", holders)
             return
         yield Operation(group.number, item, (lead,), "pull")
-        others = [shard for shard in lacking if shard != lead]
-        for operation in self._pushes(group, item, others, "rebuild", holders):
+        replicas = [shard for shard in lacking if shard != lead]
+        for operation in self._pushes(group, item, replicas, "rebuild", holders):
             yield replace(operation, waits=True)
 
     def _pushes(

@@ -55,7 +55,7 @@ def describe_faults(run: FaultRun) -> tuple[FaultNumbers, dict[str, Any]]:
     width_ns = bin_width_ns(run.plan.series_ns, run.end_ns)
     return numbers, {
         "events": [
-            {"time_s": event.time_ns / 1e9, "what": event.what, "text": event.text}
+            {"time_s": event.time_ns / 1e9, "what": event.kind, "text": event.text}
             for event in sorted(timeline.events, key=lambda event: event.time_ns)
         ],
         "pg_states": _pg_states(run),

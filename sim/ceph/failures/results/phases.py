@@ -46,7 +46,7 @@ def phase_spans(timeline: FaultTimeline, end_ns: int) -> PhaseSpans:
     clean_counts = counts[:, STATES.index(State.CLEAN)]
     all_clean = clean_counts >= timeline.groups - len(timeline.narrow)
     failed_ns = _first_fault_ns(timeline, end_ns)
-    begun = {event.time_ns for event in timeline.events if event.what == "recovering"}
+    begun = {event.time_ns for event in timeline.events if event.kind == "recovering"}
     moments = {failed_ns, end_ns, *times_ns.tolist(), *begun}
     for slow_ns, normal_ns in timeline.slow_spans:
         moments |= {slow_ns, end_ns if normal_ns is None else normal_ns}
@@ -144,7 +144,7 @@ def describe_phases(
 
 
 def _first_fault_ns(timeline: FaultTimeline, end_ns: int) -> int:
-    moments = [timeline.first_ns(what) for what in _FIRST_FAULTS]
+    moments = [timeline.first_ns(kind) for kind in _FIRST_FAULTS]
     return min((time_ns for time_ns in moments if time_ns is not None), default=end_ns)
 
 
