@@ -125,6 +125,8 @@ def with_phases(rows: Rows) -> Rows:
             own: dict[str, Any] = {
                 name: row[name] for name in (*IDENTITY, "workload") if name in row
             }
+            throughput = row.get(f"throughput_{phase}_bytes_per_s")
+            own["throughput_bytes_per_s"] = throughput
             for part in ("mean", "p50", "p99"):
                 own[f"latency_{part}_ns"] = row.get(f"latency_{part}_{phase}_ns")
             if row[f"blocked_{phase}"]:

@@ -30,6 +30,7 @@ from stripesim.scenarios.cells.notes import hole_warnings, inactive_warnings
 from stripesim.scenarios.schema.scenario import Scenario, load_scenario, parse_scenario
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.show.figures.faults import draw_timelines
+from stripesim.scenarios.show.result_table import with_phases
 from stripesim.scenarios.show.tables import Table
 from support.messages import states
 
@@ -318,7 +319,15 @@ def test_a_scenario_with_faults_gives_rows_a_timeline_and_a_figure() -> None:
         row["requests"] + row["requests_failed"] + row["requests_pending"]
         == row["requests_issued"]
     )
-    assert row["iops_before"] > 0
+    size_bytes = row["block_size_bytes"]
+    for phase in ("before", "recovery", "after"):
+        assert row[f"iops_{phase}"] > 0
+        expected = pytest.approx(size_bytes * row[f"iops_{phase}"])
+        assert row[f"throughput_{phase}_bytes_per_s"] == expected
+    phases = [
+        one for one in with_phases([row]) if one["phase"] not in ("whole run", "slow")
+    ]
+    assert all(one["throughput_bytes_per_s"] is not None for one in phases)
     document = json.loads(json.dumps(result.to_json()))
     timeline = document["timeline"][0]
     whats = [event["what"] for event in timeline["events"]]

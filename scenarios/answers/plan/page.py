@@ -127,7 +127,7 @@ def report_of_plan(
     return render(
         "plan.html.j2",
         kind="Plan",
-        title=scenario.name,
+        title=scenario.title,
         introduction=scenario.description
         or "The recommended cluster, and the reasons.",
         meta=[made],

@@ -71,7 +71,7 @@ def page_of_run(report: RunReport, curves: Sequence[LoadCurve] = ()) -> str:
     return render(
         "run.html.j2",
         kind="What-if report",
-        title=scenario.name,
+        title=scenario.title,
         introduction=scenario.description or f"{schemes}, compared.",
         meta=[_cluster_words(report), _load_words(scenario), origin_words(source)],
         findings=findings(report),
