@@ -182,7 +182,7 @@ def result_table(
         return table
     names = [column.header for column in every]
     texts = [[column.write(row) for column in every] for row in rows]
-    return listed_rows(names, texts, note=_NOTE)
+    return listed_rows(names, texts, note=_note(rows))
 
 
 def _columns_of(rows: Rows, of_objects: bool) -> list[_Shown]:
@@ -205,8 +205,15 @@ def html_table(rows: Rows, *, of_objects: bool = False) -> str:
     return f"<table><tr>{heads}</tr>{body}</table>"
 
 
+def _note(rows: Rows) -> str:
+    """Explain the abbreviations, and what the rows of phases leave out."""
+    if "phase" in _names(rows):
+        return f"{_NOTE}; phases leave out blocked requests"
+    return _NOTE
+
+
 def _table(rows: Rows, columns: Sequence[_Shown], left_out: int) -> Table:
-    notes = _NOTE
+    notes = _note(rows)
     if left_out:
         notes += (
             f"; columns left out: {left_out}, see results.csv or widen the terminal"

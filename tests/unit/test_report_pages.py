@@ -469,6 +469,24 @@ def test_failures_are_reported_with_their_consequences():
         assert term in said, term
 
 
+def test_objects_have_rates_in_requests_per_second_and_one_request_is_singular():
+    scenario = load_scenario(
+        "s3",
+        sets=[
+            "workload.queue_depth=1",
+            "workload.requests=20",
+            "workload.object_sizes_bytes=['64k']",
+            "workload.ops=['put']",
+        ],
+    )
+    result = run_scenario(scenario, unchecked=True)
+    said = Page(report_of_run(scenario, result)).text
+    assert "rate [requests/s]" in said
+    words = " ".join("".join(said).split())
+    assert "IOPS" not in words
+    assert "1 request always in flight" in words
+
+
 def test_slow_drives_are_reported_by_phase_and_without_what_concerns_failures():
     scenario = parse_scenario(
         """

@@ -149,7 +149,8 @@ def _one_load(load: WorkloadSpec) -> str:
     """Describe one workload in a few words."""
     words = f"the trace {load.trace}"
     if load.is_closed:
-        words = f"{load.queue_depth} requests always in flight"
+        requests = "request" if load.queue_depth == 1 else "requests"
+        words = f"{load.queue_depth} {requests} always in flight"
     if load.is_open:
         words = f"{number_text(load.rate_per_s)} requests/s, Poisson arrivals"
     if load.is_s3:

@@ -168,7 +168,9 @@ def _faults(report: RunReport) -> Section | None:
     return Section(
         "Failures and recovery as simulated",
         "faults",
-        "Consequences of the scenario's failures under its load. A dash means that the run ended earlier.",
+        "Consequences of the scenario's failures under its load. A dash means that the run ended earlier. "
+        "Rates, throughput and latencies of a phase leave out blocked requests, which waited because of the "
+        "state of a placement group. The figures include them.",
         tables,
         figure_blocks(draw_timelines(report.result.timelines)),
     )
