@@ -15,7 +15,13 @@ from stripesim._version import __version__
 from stripesim.models.problems import AnswerError, Problem, file_reason
 from stripesim.notebooks.files import lessons, name_of, solve
 from stripesim.notebooks.page_lessons import PageLesson, page_lessons
-from stripesim.notebooks.teach import Lesson, Question, plain, signature
+from stripesim.notebooks.teach import (
+    Lesson,
+    Question,
+    answer_text,
+    plain,
+    signature,
+)
 from stripesim.scenarios.schema.toml import escaped, shorten
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
@@ -33,6 +39,8 @@ _FORMS: Final[Mapping[str, tuple[Any, str]]] = {
 }
 #: Characters of a value in a message or a table, at most.
 _CHARACTERS_MAX: Final = 40
+#: Most names of unknown questions in a message.
+_UNKNOWN_MAX: Final = 5
 #: Largest file [B], and longest seed [characters].
 _FILE_BYTES_MAX: Final = 1 << 20
 _SEED_MAX: Final = 100
@@ -76,6 +84,7 @@ def answer_of_marking(
         shown=[
             Table.of("Points", [_cells(one) for one in graded], words=(4,)),
             *(line for one in graded for line in _lines(one)),
+            *_shared_numbers(graded),
         ],
         status=0 if all(one["is_signed"] for one in graded) else 1,
     )
@@ -108,19 +117,24 @@ def _graded(path: Path, handed_in: Mapping[str, Any], key: str) -> dict[str, Any
         "student": handed_in["student"],
         "lesson": handed_in["lesson"],
         "seed": handed_in["seed"],
+        "is_page": _is_page(handed_in),
         "stripesim": handed_in.get("stripesim"),
         "is_signed": is_signed,
         "points": 0.0,
         "points_max": 0,
         "questions": [],
+        "unknown": [],
     }
     if not is_signed:
         return result
     # Lessons of notebooks print tables and figures as they run.
     with contextlib.redirect_stdout(io.StringIO()):
-        solver = _solvers(is_page=_is_page(handed_in))[handed_in["lesson"]]
+        solver = _solvers(is_page=result["is_page"])[handed_in["lesson"]]
         lesson = solver(handed_in["seed"])
         result["questions"] = list(_judged(lesson, handed_in["answers"]))
+        result["unknown"] = [
+            name for name in handed_in["answers"] if name not in lesson.questions
+        ]
     result["points"] = sum(one["points"] for one in result["questions"])
     result["points_max"] = sum(one.points for one in lesson.questions.values())
     return result
@@ -251,14 +265,15 @@ def _name(path: Path) -> str:
 
 def _cells(one: Mapping[str, Any]) -> dict[str, str]:
     right = sum(question["points"] > 0 for question in one["questions"])
+    is_signed = one["is_signed"]
     return {
         "file": escaped(one["file"]),
         "student": _short(one["student"]),
         "lesson": _short(one["lesson"]),
         "seed": _short(one["seed"]),
-        "signature": "right" if one["is_signed"] else "wrong",
-        "right": f"{right} of {len(one['questions'])}",
-        "points": f"{one['points']:g} of {one['points_max']}",
+        "signature": "right" if is_signed else "wrong",
+        "right": f"{right} of {len(one['questions'])}" if is_signed else "–",
+        "points": f"{one['points']:g} of {one['points_max']}" if is_signed else "–",
     }
 
 
@@ -267,10 +282,13 @@ def _lines(one: Mapping[str, Any]) -> list[str]:
     if not one["is_signed"]:
         return [f"{name}: not graded: the file was changed or has another key"]
     lines = [
-        f"{name}: {question['question']}: {question['verdict']}"
+        f"{name}: {question['question']}: {reason}"
         for question in one["questions"]
-        if not question["points"]
+        if (reason := _reason(question))
     ]
+    if one["unknown"]:
+        unknown = ", ".join(map(_short, one["unknown"][:_UNKNOWN_MAX]))
+        lines.append(f"{name}: warning: the lesson does not ask: {unknown}")
     version = one["stripesim"]
     if version is not None and version != __version__:
         lines.append(
@@ -278,3 +296,37 @@ def _lines(one: Mapping[str, Any]) -> list[str]:
             "whose right answers may differ"
         )
     return lines
+
+
+def _reason(question: Mapping[str, Any]) -> str:
+    """Say why a question has not all of its points, empty if it has."""
+    verdict: str = question["verdict"]
+    if verdict == "right":
+        return "right after a hint: half of the points" if question["hint"] else ""
+    if not verdict.startswith("not yet"):
+        return verdict
+    wanted = answer_text(question["right_answer"])
+    return f"{verdict} (answer: {_given(question['answer'])}, right: {wanted})"
+
+
+def _given(answer: object) -> str:
+    """Write the answer of a student, a number as people read it."""
+    if isinstance(answer, int | float) and not isinstance(answer, bool):
+        return answer_text(answer)
+    return _short(json.dumps(answer, ensure_ascii=False))
+
+
+def _shared_numbers(graded: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Warn of files of several students with one number, as one may hold the answers of another."""
+    files: dict[tuple[Any, ...], dict[str, str]] = {}
+    for one in graded:
+        if one["is_signed"]:
+            # 4711 and "4711" draw the same problems.
+            key = (one["lesson"], one["is_page"], str(one["seed"]))
+            files.setdefault(key, {})[str(one["student"])] = one["file"]
+    for (lesson, _, seed), by_student in files.items():
+        if len(by_student) > 1:
+            names = ", ".join(map(escaped, by_student.values()))
+            yield (
+                f"warning: several students have the number {_short(seed)} in {lesson}: {names}"
+            )

@@ -145,7 +145,8 @@ class Question:
             is_right = _compared(answer) == _compared(value)
             return "right" if is_right else "not yet"
         try:
-            number = float(answer)
+            # True is 1 to Python.
+            number = math.nan if isinstance(answer, bool) else float(answer)
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):

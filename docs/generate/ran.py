@@ -73,10 +73,16 @@ def again(block: re.Match[str], folder: Path) -> str:
 
 def rewrite_pages(names: list[str]) -> list[Path]:
     """Run the marked blocks of the named pages, or of all and the README; return the pages that changed."""
+    pages = {README.name: README}
+    pages |= {str(path.relative_to(DOCS)): path for path in sorted(DOCS.rglob("*.md"))}
+    unknown = [name for name in names if name not in pages]
+    if unknown:
+        raise ValueError(
+            f"pages: got {', '.join(unknown)}, wanted {README.name} or paths in docs/, such as howto/sites.md"
+        )
     changed = []
-    for path in [README, *sorted(DOCS.rglob("*.md"))]:
+    for name, path in pages.items():
         text = path.read_text(encoding="utf-8")
-        name = path.name if path == README else str(path.relative_to(DOCS))
         if not BLOCK.search(text) or (names and name not in names):
             continue
         with tempfile.TemporaryDirectory() as folder:

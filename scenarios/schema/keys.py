@@ -763,6 +763,14 @@ class ScenarioKeys(ScenarioTable):
     _places: KeyPlaces = PrivateAttr(default_factory=KeyPlaces)
 
     @property
+    def title(self) -> str:
+        """Name for pages: that of the file if the scenario states none, as results do not depend on it."""
+        file = Path(self._places.label)
+        if "name" in self.model_fields_set or file.suffix != ".toml":
+            return self.name
+        return file.stem
+
+    @property
     def loads(self) -> tuple[WorkloadSpec, ...]:
         """Concurrent workloads, usually one."""
         if not self.workloads:

@@ -407,4 +407,10 @@ def overridden(
         note_code_files(scenario.resolve(path) for path in scenario.codes)
         return scenario
     values = scenario.model_dump(mode="json", exclude_unset=True)
-    return scenario_from(values, base_dir=scenario._base_dir, sets=sets, seed=seed)
+    return scenario_from(
+        values,
+        label=scenario._places.label or "Scenario",
+        base_dir=scenario._base_dir,
+        sets=sets,
+        seed=seed,
+    )

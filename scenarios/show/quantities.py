@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from types import MappingProxyType
 from typing import (
@@ -159,6 +159,24 @@ def _quantities() -> Iterator[Quantity]:
 QUANTITIES: Final[Mapping[str, Quantity]] = MappingProxyType(
     {quantity.key: quantity for quantity in _quantities()}
 )
+
+
+def has_objects(ops: Iterable[str]) -> bool:
+    """Return True if the operations are requests for objects in buckets, as far as their names say."""
+    names = {*ops}
+    return bool(names) and names <= {*S3_OPS}
+
+
+def quantity_of(key: str, *, of_objects: bool) -> Quantity:
+    """Return a quantity of requests for blocks or for objects: the rate of the latter is no IOPS.
+
+    >>> quantity_of("iops", of_objects=True).heading
+    'rate [requests/s]'
+    """
+    quantity = QUANTITIES[key]
+    if of_objects and quantity.unit == "IOPS":
+        return replace(quantity, unit="requests/s")
+    return quantity
 
 
 def complete_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

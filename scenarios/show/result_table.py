@@ -125,6 +125,8 @@ def with_phases(rows: Rows) -> Rows:
             own: dict[str, Any] = {
                 name: row[name] for name in (*IDENTITY, "workload") if name in row
             }
+            throughput = row.get(f"throughput_{phase}_bytes_per_s")
+            own["throughput_bytes_per_s"] = throughput
             for part in ("mean", "p50", "p99"):
                 own[f"latency_{part}_ns"] = row.get(f"latency_{part}_{phase}_ns")
             if row[f"blocked_{phase}"]:
@@ -180,7 +182,7 @@ def result_table(
         return table
     names = [column.header for column in every]
     texts = [[column.write(row) for column in every] for row in rows]
-    return listed_rows(names, texts, note=_NOTE)
+    return listed_rows(names, texts, note=_note(rows))
 
 
 def _columns_of(rows: Rows, of_objects: bool) -> list[_Shown]:
@@ -203,8 +205,15 @@ def html_table(rows: Rows, *, of_objects: bool = False) -> str:
     return f"<table><tr>{heads}</tr>{body}</table>"
 
 
+def _note(rows: Rows) -> str:
+    """Explain the abbreviations, and what the rows of phases leave out."""
+    if "phase" in _names(rows):
+        return f"{_NOTE}; phases leave out blocked requests"
+    return _NOTE
+
+
 def _table(rows: Rows, columns: Sequence[_Shown], left_out: int) -> Table:
-    notes = _NOTE
+    notes = _note(rows)
     if left_out:
         notes += (
             f"; columns left out: {left_out}, see results.csv or widen the terminal"

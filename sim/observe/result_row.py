@@ -18,6 +18,7 @@ class PhaseNumbers:
     """
 
     iops: float  # Requests completed in the phase, per second.
+    throughput_bytes_per_s: float  # Bytes of these requests.
     # Latencies of requests issued in the phase; None if there were none.
     latency_mean_ns: float | None = None
     latency_p50_ns: float | None = None
@@ -305,7 +306,7 @@ def _phase_columns(phase: str, numbers: PhaseNumbers) -> dict[str, Any]:
     """Return the columns of a phase, which carry its name: ``latency_p99_recovery_ns``."""
     flat = {}
     for name, value in _applicable(numbers).items():
-        quantity = name.removesuffix("_ns")
+        quantity = name.removesuffix("_ns").removesuffix("_bytes_per_s")
         unit = name.removeprefix(quantity)
         flat[f"{quantity}_{phase}{unit}"] = value
     return flat

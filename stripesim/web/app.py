@@ -190,14 +190,14 @@ class _Pages:
         asked = query.get("base", "")
         if asked not in ("", base.name):
             gone = f'"{asked[:40]}" is no longer available: upload it again.'
-            problem = f"{gone} This page starts from {base.scenario.name}."
+            problem = f"{gone} This page starts from {base.scenario.title}."
         return _html(
             "index.html.j2",
             **_answers(state, options),
             version=__version__,
             tab=secrets.token_urlsafe(9),
             bases=self._base_titles(base),
-            title=base.scenario.name,
+            title=base.scenario.title,
             schemes=dict.fromkeys(
                 (*base.scenario.schemes, "rep:3", "rs:4,2", "rs:6,3", "rs:8,3", "lrc:10,6,5")
             ),

@@ -32,6 +32,7 @@ from generate import (  # noqa: E402
     audit,
     commands,
     parameters,
+    ran,
     readme,
     results,
     scenario,
@@ -259,6 +260,11 @@ SHOWN = sorted(
         for command in commands.in_page(path.read_text("utf-8"))
     }
 )
+
+
+def test_a_page_that_does_not_exist_is_not_recorded_silently() -> None:
+    with pytest.raises(ValueError, match=r"got docs/howto/sites\.md"):
+        ran.rewrite_pages(["docs/howto/sites.md"])
 
 
 def test_the_pages_show_commands() -> None:

@@ -58,6 +58,15 @@ def test_axes_are_what_varies_and_each_only_once():
     assert explorer.data["schemes"] == ["3-replication", "RS(4,2)"]
 
 
+def test_the_rate_of_objects_is_in_requests_per_second():
+    explorer = explorer_of(means(iops=10.0), [DEPTH])
+    assert dict(explorer.metrics)["iops"] == "rate [IOPS]"
+    of_objects = explorer_of(means(iops=10.0), [DEPTH], of_objects=True)
+    assert dict(of_objects.metrics)["iops"] == "rate [requests/s]"
+    units = {one["key"]: one["unit"] for one in of_objects.data["metrics"]}
+    assert units == {"throughput_bytes_per_s": "MB/s", "iops": "requests/s"}
+
+
 def test_each_cell_is_at_the_place_of_its_coordinates():
     explorer = explorer_of(means(), [DEPTH, SIZES])
     cells = explorer.data["cells"]

@@ -15,6 +15,7 @@ from stripesim.notebooks import files, marking
 from stripesim.notebooks.files import solve
 from stripesim.notebooks.teach import signature
 from stripesim.teach import Lesson, Question, open_lesson
+from support.messages import states
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -293,3 +294,54 @@ def test_a_seed_that_marking_refuses_opens_no_lesson(seed: Any) -> None:
 
 def test_a_lesson_that_ships_knows_its_name() -> None:
     assert open_lesson("the-pg-lock").name == "the-pg-lock"
+
+
+def test_the_teacher_reads_why_points_are_missing(
+    tmp_path: Path, command: Command
+) -> None:
+    mine = lesson(1)
+    mine["bytes"].help()
+    mine["bytes"].check(3 * 4096)
+    mine["code"].check("rs:4,3")
+    path = mine.hand_in(tmp_path / "a.json", student="Ada")
+    _, out, _ = command("mark", path)
+    assert states(out, "bytes ... right after a hint")
+    assert states(out, 'code ... not yet ... "rs:4,3" ... rs:4,2')
+    wrong = lesson(1)
+    wrong["bytes"].check(20_000)
+    _, out, _ = command("mark", wrong.hand_in(path, student="Ada"))
+    assert states(out, "bytes ... too high ... 20,000 ... 12,288")
+
+
+def test_yes_is_no_number() -> None:
+    question = Question("one", "", lambda: 1)
+    assert question.check(1) == "right"
+    assert question.check(True) == "not yet: wanted a number"
+
+
+def test_one_number_for_two_students_is_a_warning(
+    tmp_path: Path, command: Command
+) -> None:
+    for student, seed in (("Ada", 1), ("Bob", "1"), ("Eve", 2)):
+        lesson(seed).hand_in(tmp_path / f"{student}.json", student=student)
+    ada, bob, eve = (tmp_path / f"{name}.json" for name in ("Ada", "Bob", "Eve"))
+    status, out, _ = command("mark", ada, bob, eve)
+    assert status == 0
+    assert states(out, f"warning ... several students ... {ada} ... {bob}")
+    # One student may hand in twice.
+    again = lesson(1).hand_in(tmp_path / "again.json", student="Ada")
+    assert "several students" not in command("mark", ada, again, eve)[1]
+
+
+def test_answers_to_questions_of_another_lesson_are_named(
+    tmp_path: Path, command: Command
+) -> None:
+    path = lesson(1).hand_in(tmp_path / "a.json", student="Ada")
+    document = json.loads(path.read_text())
+    del document["signature"]
+    document["answers"]["blocks"] = {"answer": 3, "events": []}
+    document["signature"] = signature(document, "")
+    path.write_text(json.dumps(document))
+    status, out, _ = command("mark", path)
+    assert status == 0
+    assert states(out, "warning ... blocks")

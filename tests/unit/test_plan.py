@@ -176,6 +176,9 @@ def test_page_and_table_hold_every_candidate(document):
     assert "<script" not in page
     # Cards on a phone, and the pictures.
     assert 'class="stack numeric"' in page
+    # No cell with a sentence is cut off: rows of tables that scroll do not wrap.
+    assert 'data-label="why"' in page
+    assert 'class="scroll numeric"' not in page
     for stem in ("plan-cost", "plan-p99", "plan-rebuild"):
         assert f'<figure id="{stem}"' in page
     table = answer_of_plan(scenario, MadePlan(document, (), ())).files()["plan.csv"]

@@ -12,7 +12,11 @@ from stripesim.scenarios.answers.explain.play import play_page
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.answers.run.report.page import report_of_run
-from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
+from stripesim.scenarios.schema.scenario import (
+    load_scenario,
+    overridden,
+    parse_scenario,
+)
 from stripesim.scenarios.show.figures.renderer import (
     CaptionedFigure,
     new_figure,
@@ -281,6 +285,21 @@ def test_numbers_on_the_page_are_those_of_the_rows(result, page):
         assert line in said
 
 
+def test_a_scenario_without_a_name_has_the_title_of_its_file(tmp_path):
+    path = tmp_path / "three-hosts.toml"
+    nameless = TEXT.replace('name = "plan"\n', "")
+    path.write_text(nameless)
+    of_file = load_scenario(path)
+    assert of_file.title == "three-hosts"
+    assert overridden(of_file, {"cluster.hosts": 3}).title == "three-hosts"
+    # Results depend on the keys alone, not on the name of the file.
+    assert of_file.name == parse_scenario(nameless).title == "scenario"
+    path.write_text(TEXT)
+    assert load_scenario(path).title == "plan"
+    page = report_of_run(of_file, run_scenario(of_file))
+    assert re.findall(r"<h1>(.*?)</h1>", page) == ["three-hosts"]
+
+
 def test_the_page_states_that_a_run_is_inside_the_calibrated_range():
     sets = [
         "workload.requests=4000",
@@ -450,6 +469,24 @@ def test_failures_are_reported_with_their_consequences():
         assert term in said, term
 
 
+def test_objects_have_rates_in_requests_per_second_and_one_request_is_singular():
+    scenario = load_scenario(
+        "s3",
+        sets=[
+            "workload.queue_depth=1",
+            "workload.requests=20",
+            "workload.object_sizes_bytes=['64k']",
+            "workload.ops=['put']",
+        ],
+    )
+    result = run_scenario(scenario, unchecked=True)
+    said = Page(report_of_run(scenario, result)).text
+    assert "rate [requests/s]" in said
+    words = " ".join("".join(said).split())
+    assert "IOPS" not in words
+    assert "1 request always in flight" in words
+
+
 def test_slow_drives_are_reported_by_phase_and_without_what_concerns_failures():
     scenario = parse_scenario(
         """
@@ -468,7 +505,14 @@ def test_slow_drives_are_reported_by_phase_and_without_what_concerns_failures():
     (row,) = result.rows.to_dicts()
     assert row["iops_slow"] < row["iops_before"]
     said = " ".join("".join(Page(report_of_run(scenario, result)).text).split())
-    for term in ("requests per second, before", "requests per second, slow"):
+    # Each request has 4 KiB.
+    per_s = row["throughput_slow_bytes_per_s"]
+    assert per_s == pytest.approx(4096 * row["iops_slow"])
+    for term in (
+        "requests per second, before",
+        "requests per second, slow",
+        "throughput [MB/s], slow",
+    ):
         assert term in said, term
     assert "failure until detection" not in said
     assert "data on the failed OSDs" not in said

@@ -84,6 +84,7 @@ def test_a_row_of_several_workloads_carries_their_name() -> None:
 def test_a_phase_puts_its_name_before_the_unit() -> None:
     numbers = PhaseNumbers(
         iops=10.0,
+        throughput_bytes_per_s=40960.0,
         latency_p99_ns=7.0,
         blocked=1,
         blocked_longest_ns=None,
@@ -93,6 +94,7 @@ def test_a_phase_puts_its_name_before_the_unit() -> None:
     of_phase = {name: flat[name] for name in flat if name not in WITHOUT_PHASES}
     assert of_phase == {
         "iops_recovery": 10.0,
+        "throughput_recovery_bytes_per_s": 40960.0,
         "latency_p99_recovery_ns": 7.0,
         "blocked_recovery": 1,
         "blocked_longest_recovery_ns": None,

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
+from rich.table import Table as RichTable
 
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.load.answer import answer_of_load
@@ -30,6 +32,7 @@ from stripesim.scenarios.cells.notes import hole_warnings, inactive_warnings
 from stripesim.scenarios.schema.scenario import Scenario, load_scenario, parse_scenario
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.show.figures.faults import draw_timelines
+from stripesim.scenarios.show.result_table import result_table, with_phases
 from stripesim.scenarios.show.tables import Table
 from support.messages import states
 
@@ -318,7 +321,18 @@ def test_a_scenario_with_faults_gives_rows_a_timeline_and_a_figure() -> None:
         row["requests"] + row["requests_failed"] + row["requests_pending"]
         == row["requests_issued"]
     )
-    assert row["iops_before"] > 0
+    size_bytes = row["block_size_bytes"]
+    for phase in ("before", "recovery", "after"):
+        assert row[f"iops_{phase}"] > 0
+        expected = pytest.approx(size_bytes * row[f"iops_{phase}"])
+        assert row[f"throughput_{phase}_bytes_per_s"] == expected
+    phases = [
+        one for one in with_phases([row]) if one["phase"] not in ("whole run", "slow")
+    ]
+    assert all(one["throughput_bytes_per_s"] is not None for one in phases)
+    table = result_table([row], Console(width=250))
+    assert isinstance(table, RichTable)
+    assert "phases leave out blocked requests" in str(table.caption)
     document = json.loads(json.dumps(result.to_json()))
     timeline = document["timeline"][0]
     whats = [event["what"] for event in timeline["events"]]

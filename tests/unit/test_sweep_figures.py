@@ -168,6 +168,14 @@ def test_a_figure_shows_another_quantity_and_refuses_an_unknown_one() -> None:
     figure = draw_sweep(frame, ["workload.queue_depth"], metric="iops")
     assert figure is not None
     assert figure.figure.axes[0].get_ylabel() == "rate [IOPS]"
+    of_objects = draw_sweep(
+        frame.with_columns(op=pl.lit("put")), ["workload.queue_depth"], metric="iops"
+    )
+    assert of_objects is not None
+    assert of_objects.figure.axes[0].get_ylabel() == "rate [requests/s]"
+    mixed = draw_sweep(frame, ["workload.queue_depth"], metric="iops", of_objects=True)
+    assert mixed is not None
+    assert mixed.figure.axes[0].get_ylabel() == "rate [requests/s]"
     assert figure.figure.axes[0].lines[0].get_ydata().tolist() == [10, 20]
     with pytest.raises(AnswerError, match=r'^metric: got "beans", wanted one of iops'):
         draw_sweep(frame, ["workload.queue_depth"], metric="beans")

@@ -36,7 +36,7 @@ def report_of_load(
     return render(
         "load.html.j2",
         kind="Load curve",
-        title=scenario.name,
+        title=scenario.title,
         introduction=scenario.description or "Latency over throughput.",
         meta=[origin_words(source)],
         sentences=document["sentences"],

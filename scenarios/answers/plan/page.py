@@ -114,7 +114,7 @@ def report_of_plan(
     bounds = []
     if best is not None:
         steps = [
-            [step["name"], bytes_text(step["left_bytes"]), step["why"]]
+            [step["name"], _unbroken(bytes_text(step["left_bytes"])), step["why"]]
             for step in best["capacity"]["waterfall"]
         ]
         bounds = [
@@ -127,7 +127,7 @@ def report_of_plan(
     return render(
         "plan.html.j2",
         kind="Plan",
-        title=scenario.name,
+        title=scenario.title,
         introduction=scenario.description
         or "The recommended cluster, and the reasons.",
         meta=[made],
@@ -149,13 +149,25 @@ def report_of_plan(
             form="stack",
             numeric=False,
         ),
-        steps=Table("From raw to usable", ["step", "left", "why"], steps, words=(2,)),
+        steps=Table(
+            "From raw to usable",
+            ["step", "left", "why"],
+            steps,
+            form="stack",
+            words=(2,),
+        ),
         bounds=Table(
             "Rate at which each resource is full",
             ["resource", "requests/s", "why"],
             bounds,
+            form="stack",
             words=(2,),
         ),
         assumptions=document["assumptions"],
         warnings=document["warnings"],
     )
+
+
+def _unbroken(text: str) -> str:
+    """Keep a number and its unit on one line of a cell."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}")

@@ -22,7 +22,7 @@ from stripesim.scenarios.answers.predict.score import (
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import frame_of
-from stripesim.scenarios.show.quantities import QUANTITIES
+from stripesim.scenarios.show.quantities import QUANTITIES, quantity_of
 from stripesim.scenarios.show.tables import Table
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ def _prediction_parts(
     rows = [row for row in prediction.rows if row.values]
     if rows:
         yield _first_sentence(rows[0])
-        yield Table.of("Prediction", list(map(_row_cells, rows)), numeric=False)
+        of_objects = prediction.result.is_of_objects
+        cells = [_row_cells(row, of_objects=of_objects) for row in rows]
+        yield Table.of("Prediction", cells, numeric=False)
     if rows:
         yield error_note(rows)
     if file:
@@ -82,11 +84,11 @@ def _first_sentence(row: PredictedRow) -> str:
     return f"{row.id}: {rate_text}{tail}each in its interval with probability {COVERAGE:.0%}"
 
 
-def _row_cells(row: PredictedRow) -> dict[str, str]:
+def _row_cells(row: PredictedRow, *, of_objects: bool) -> dict[str, str]:
     cells = {"row": row.id, "busiest": f"{row.utilisation or 0:.0%}"}
     for quantity in _SHOWN:
         value = row.value(quantity)
-        heading = QUANTITIES[quantity].short_heading
+        heading = quantity_of(quantity, of_objects=of_objects).short_heading
         cells[heading] = "–" if value is None else value_text(value)
     return cells
 

@@ -23,7 +23,7 @@ from stripesim.scenarios.show.figures.specification import (
     line_at,
     linear_ticks,
 )
-from stripesim.scenarios.show.quantities import QUANTITIES
+from stripesim.scenarios.show.quantities import QUANTITIES, Quantity, quantity_of
 
 #: Panels of a prediction: title, and quantity.
 _PANELS: Final = (
@@ -42,8 +42,9 @@ def draw_prediction(prediction: ScenarioPrediction) -> CaptionedFigure:
     rows = [row for row in prediction.rows if row.values]
     names = [row.id for row in rows]
     panels = []
-    for title, quantity in _PANELS:
-        values = [row.value(quantity) for row in rows]
+    for title, key in _PANELS:
+        quantity = quantity_of(key, of_objects=prediction.result.is_of_objects)
+        values = [row.value(key) for row in rows]
         panels.append(_value_panel(title, quantity, values, names))
     name = prediction.result.provenance["scenario"]
     caption = (
@@ -57,12 +58,12 @@ def draw_prediction(prediction: ScenarioPrediction) -> CaptionedFigure:
 
 def _value_panel(
     title: str,
-    quantity: str,
+    quantity: Quantity,
     values: Sequence[PredictedValue | None],
     names: Sequence[str],
 ) -> PanelSpec:
     shown = [(at, value) for at, value in enumerate(values) if value is not None]
-    factor = QUANTITIES[quantity].factor
+    factor = quantity.factor
     positions = [at for at, _ in shown]
     layers = [
         LayerSpec(
@@ -81,7 +82,7 @@ def _value_panel(
         ),
     ]
     ends = [factor * end for _, value in shown for end in (value.low, value.high)]
-    x = AxisSpec(label=QUANTITIES[quantity].heading, scale="log")
+    x = AxisSpec(label=quantity.heading, scale="log")
     if not is_wide(ends):
         ticks = linear_ticks(min(ends), max(ends), _TICKS)
         x = replace(x, scale="linear", ticks=ticks)

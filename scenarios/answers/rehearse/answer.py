@@ -45,7 +45,7 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
     def page() -> str:
         from stripesim.scenarios.answers.rehearse.page import report_of_rehearsal
 
-        return report_of_rehearsal(scenario.name, scenario.description, document)
+        return report_of_rehearsal(scenario.title, scenario.description, document)
 
     outside = outside_of(scenario)
     outside_lines = {f"outside the calibrated range: {problem}" for problem in outside}

@@ -89,6 +89,11 @@ class ScenarioResult(Answer):
         return self.rows.filter(self.rows["refused"].is_null())
 
     @property
+    def is_of_objects(self) -> bool:
+        """True if requests are for objects in buckets."""
+        return bool(self.capacities)
+
+    @property
     def sentence(self) -> str:
         """The scenario, and how much of it was simulated."""
         rows = counted_text(len(self.records), "row")
@@ -98,8 +103,8 @@ class ScenarioResult(Answer):
         """Return the first 20 rows as HTML."""
         left_out = len(self.records) - NOTEBOOK_ROWS_MAX
         rows = self.records[:NOTEBOOK_ROWS_MAX]
-        of_objects = bool(self.capacities)
-        return html_table(rows, of_objects=of_objects) + left_out_html(left_out)
+        table = html_table(rows, of_objects=self.is_of_objects)
+        return table + left_out_html(left_out)
 
     def __post_init__(self) -> None:
         self.frame = partial(rows_frame, self.records)
@@ -139,7 +144,7 @@ class ScenarioResult(Answer):
     def _parts(self) -> Iterator[str | Table | TerminalPart]:
         """Yield what to buy first, the tables, and then the other sentences."""
         yield from buying_sentences(self.purchases)
-        table = partial(result_table, self.records, of_objects=bool(self.capacities))
+        table = partial(result_table, self.records, of_objects=self.is_of_objects)
         yield TerminalPart(table, file_width=_ROWS_WIDTH)
         if self.shows_costs:
             yield from cost_parts(self.records)

@@ -124,7 +124,12 @@ class SweepResult(Answer):
         # Matplotlib loads here, because many sweeps draw nothing.
         from stripesim.scenarios.answers.sweep.figures import draw_sweep
 
-        return draw_sweep(self.aggregated, self.plan.keys, metric=self.metric)
+        return draw_sweep(
+            self.aggregated,
+            self.plan.keys,
+            metric=self.metric,
+            of_objects=self.plan.is_of_objects,
+        )
 
     def _alerts(self) -> Iterator[str]:
         """Yield lines about refused, damaged, unsteady, failed and missing rows."""

@@ -19,7 +19,7 @@ from stripesim.scenarios.show.figures.captions import (
     scheme_label,
 )
 from stripesim.scenarios.show.page.render import render
-from stripesim.scenarios.show.quantities import COSTS, QUANTITIES
+from stripesim.scenarios.show.quantities import COSTS, Quantity, quantity_of
 from stripesim.sim.observe.limits import resource_name
 
 #: Columns that the explorer offers, the first one selected.
@@ -78,6 +78,8 @@ def explorer_of(
     aggregated: pl.DataFrame,
     keys: Sequence[str],
     failed: Sequence[Mapping[str, Any]] = (),
+    *,
+    of_objects: bool = False,
 ) -> Explorer | None:
     """Prepare the means of a sweep for the explorer.
 
@@ -89,6 +91,8 @@ def explorer_of(
         Swept keys, columns of `aggregated`.
     failed
         Tasks without a result: the same coordinates, and ``reason``.
+    of_objects
+        True for requests for objects in buckets.
 
     Returns
     -------
@@ -108,17 +112,18 @@ def explorer_of(
     map_of_cells = _Map(schemes, axes)
     cells = aggregated.to_dicts()
     unsteady = [at for at, row in enumerate(cells) if not row.get("steady", True)]
+    quantities = [quantity_of(name, of_objects=of_objects) for name in metrics]
     document = {
         "axes": [axis.to_json() for axis in axes],
         "schemes": [scheme_label(scheme) for scheme in schemes],
-        "metrics": [_metric(aggregated, name) for name in metrics],
+        "metrics": [_metric(aggregated, quantity) for quantity in quantities],
         "cells": [map_of_cells.place(row) for row in cells],
         "replications": [row["replications"] for row in cells],
         "unsteady": unsteady,
         "bottlenecks": [_bottleneck(row) for row in cells],
         "failed": [[map_of_cells.place(row), row["reason"]] for row in failed],
     }
-    headings = tuple((name, QUANTITIES[name].heading) for name in metrics)
+    headings = tuple((quantity.key, quantity.heading) for quantity in quantities)
     return Explorer(axes, headings, document)
 
 
@@ -241,9 +246,9 @@ def _value_text(key: str, value: Any) -> str:
     return names.get(text, text) if key in _CELL_AXES else text
 
 
-def _metric(aggregated: pl.DataFrame, name: str) -> dict[str, Any]:
+def _metric(aggregated: pl.DataFrame, column: Quantity) -> dict[str, Any]:
     """Return a metric: its name, its values and the ends of its intervals in the unit of reports."""
-    column = QUANTITIES[name]
+    name = column.key
     ends = [f"{name}_ci_{end}" for end in ("low", "high")]
     known = all(end in aggregated.columns and aggregated[end].count() for end in ends)
     return {

@@ -34,6 +34,7 @@ from stripesim.scenarios.show.figures.specification import (
     PanelSpec,
     series_style,
 )
+from stripesim.scenarios.show.quantities import has_objects
 
 #: Most schemes and most combinations of other values in a figure: one for each colour and style of line.
 _SCHEMES_MAX: Final = len(COLOURS)
@@ -62,6 +63,7 @@ def draw_sweep(
     keys: Sequence[str],
     *,
     metric: str = THROUGHPUT.metric,
+    of_objects: bool = False,
 ) -> CaptionedFigure | None:
     """Draw a quantity against the first swept key, in one panel per pattern and op.
 
@@ -73,6 +75,8 @@ def draw_sweep(
         Swept keys, as ``over`` names them.
     metric
         Column of the quantity, such as ``latency_p99_ns``.
+    of_objects
+        True for requests for objects in buckets. Only those of mixed operations have to be stated.
 
     Returns
     -------
@@ -90,7 +94,7 @@ def draw_sweep(
         raise AnswerError(
             Problem(key="keys", got=got, wanted="swept keys, columns of the rows")
         )
-    spec = sweep_figure(aggregated, keys, metric=metric)
+    spec = sweep_figure(aggregated, keys, metric=metric, of_objects=of_objects)
     return None if spec is None else drawn(spec)
 
 
@@ -99,9 +103,11 @@ def sweep_figure(
     keys: Sequence[str],
     *,
     metric: str = THROUGHPUT.metric,
+    of_objects: bool = False,
 ) -> FigureSpec | None:
     """Specify the figure of `draw_sweep`."""
-    quantity = quantity_shown(metric, aggregated.columns)
+    of_objects = of_objects or has_objects(aggregated["op"].to_list())
+    quantity = quantity_shown(metric, aggregated.columns, of_objects=of_objects)
     if why_no_figure(aggregated, keys, metric) is not None:
         return None
     x = keys[0]

@@ -82,7 +82,9 @@ def report_of_sweep(
     if figure is not None:
         contents.insert(0, ("figures", "Figure"))
         figures["sweep"] = figure
-    explorer = explorer_of(result.aggregated, plan.keys, result.failed)
+    explorer = explorer_of(
+        result.aggregated, plan.keys, result.failed, of_objects=plan.is_of_objects
+    )
     if explorer is not None:
         contents.insert(0, ("explorer", "Explore"))
     means = means_table(
@@ -93,7 +95,7 @@ def report_of_sweep(
     return render(
         "sweep.html.j2",
         kind="Sweep",
-        title=plan.name,
+        title=plan.scenario.title,
         introduction=introduction,
         meta=[
             f"Swept keys: {keys}. {progress}",

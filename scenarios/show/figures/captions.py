@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import number_text, size_text
+from stripesim.scenarios.show.quantities import has_objects
 
 if TYPE_CHECKING:
     import polars as pl
@@ -168,8 +169,7 @@ def block_sizes(rows: pl.DataFrame) -> list[int]:
 
 def size_name(rows: pl.DataFrame) -> str:
     """Name the sizes of result rows: those of objects in buckets, or of blocks of images."""
-    has_objects = len(rows) and set(rows["op"].to_list()) <= {*S3_OPS}
-    return "object size" if has_objects else "block size"
+    return "object size" if has_objects(rows["op"].to_list()) else "block size"
 
 
 def cell_caption(rows: pl.DataFrame, pattern: str, op: str) -> str:

@@ -185,7 +185,9 @@ def _caption(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> str:
         parts = ", ".join(map(_dominant_text, ends))
         sentences.append(f"Largest part of {scheme_label(scheme)}: {parts}.")
     counts = [row["cost_requests"] for row in rows]
-    requests = " to ".join(dict.fromkeys(map(str, (min(counts), max(counts)))))
+    distinct = dict.fromkeys((min(counts), max(counts)))
+    requests = " to ".join(f"{count:,}" for count in distinct)
+    sentences.append("Service and waiting are separate parts.")
     sentences.append(f"Means of {requests} requests per bar.")
     return " ".join(sentences)
 

@@ -19,7 +19,7 @@ from stripesim.scenarios.show.figures.specification import (
     PanelSpec,
     series_style,
 )
-from stripesim.scenarios.show.quantities import QUANTITIES, Quantity
+from stripesim.scenarios.show.quantities import QUANTITIES, Quantity, quantity_of
 
 #: Distance of the whiskers of two schemes at one block size, so that they do not hide each other.
 _STEP: Final = 0.09
@@ -63,7 +63,9 @@ P99: Final = shown_quantity("latency_p99_ns", "99th percentile of latency")
 _TITLED: Final = {shown.metric: shown for shown in (THROUGHPUT, LATENCY, P99)}
 
 
-def quantity_shown(metric: str, columns: Collection[str]) -> ShownQuantity:
+def quantity_shown(
+    metric: str, columns: Collection[str], *, of_objects: bool = False
+) -> ShownQuantity:
     """Return a quantity of result rows, for a figure.
 
     Parameters
@@ -72,6 +74,8 @@ def quantity_shown(metric: str, columns: Collection[str]) -> ShownQuantity:
         Its column, such as ``latency_p99_ns``.
     columns
         Columns of the rows.
+    of_objects
+        True for requests for objects in buckets.
 
     Raises
     ------
@@ -86,9 +90,10 @@ def quantity_shown(metric: str, columns: Collection[str]) -> ShownQuantity:
     if metric not in known:
         wanted = f"one of {', '.join(known)}"
         raise AnswerError(Problem(key="metric", got=f'"{metric}"', wanted=wanted))
-    quantity_name = QUANTITIES[metric].words
-    title = quantity_name[0].upper() + quantity_name[1:]
-    return _TITLED.get(metric) or shown_quantity(metric, title)
+    if metric in _TITLED:
+        return _TITLED[metric]
+    quantity = quantity_of(metric, of_objects=of_objects)
+    return ShownQuantity(quantity, quantity.words[0].upper() + quantity.words[1:])
 
 
 def sizes_panel(

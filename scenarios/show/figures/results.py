@@ -29,6 +29,7 @@ from stripesim.scenarios.show.figures.panels import (
 )
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
 from stripesim.scenarios.show.figures.specification import FigureSpec, PanelSpec
+from stripesim.scenarios.show.quantities import has_objects
 
 #: Narrow enough to be legible on a phone [inch].
 _SIZE_INCHES: Final = (5.6, 3.9)
@@ -142,7 +143,8 @@ def draw_all(
     ValueError
         If a cell has several rows, as in a sweep, or the rows have no such quantity.
     """
-    shown = quantity_shown(metric, rows.columns)
+    of_objects = has_objects(rows["op"].to_list())
+    shown = quantity_shown(metric, rows.columns, of_objects=of_objects)
     sized = rows.filter(pl.col("block_size_bytes").is_not_null())
     if sized.is_empty():
         return {}

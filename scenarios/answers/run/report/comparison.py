@@ -12,7 +12,7 @@ from stripesim.scenarios.schema.units import (
     number_text,
 )
 from stripesim.scenarios.show.figures.captions import scheme_label
-from stripesim.scenarios.show.quantities import COSTS, QUANTITIES, Quantity
+from stripesim.scenarios.show.quantities import COSTS, Quantity, quantity_of
 from stripesim.scenarios.show.tables import Table, TableCell
 from stripesim.scenarios.show.words import (
     request_words,
@@ -36,12 +36,14 @@ _NOTABLE = 0.02
 def comparison(report: RunReport) -> Table:
     """Compare the schemes: capacity, rebuild, then each kind of request."""
     rows: list[Row] = [["Storage"], *_storage_rows(report)]
+    of_objects = report.scenario.workload.is_s3
+    measures = [quantity_of(key, of_objects=of_objects) for key in _MEASURES]
     for kind in report.kinds:
         rows.append([request_words(*kind, report.sizes_of(kind))])
         rows += [
             row
-            for key in _MEASURES
-            if (row := _measure_row(report, kind, QUANTITIES[key])) is not None
+            for quantity in measures
+            if (row := _measure_row(report, kind, quantity)) is not None
         ]
         rows += _wear_rows(report, kind)
         rows.append(

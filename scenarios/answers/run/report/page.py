@@ -72,7 +72,7 @@ def page_of_run(report: RunReport, curves: Sequence[LoadCurve] = ()) -> str:
     return render(
         "run.html.j2",
         kind="What-if report",
-        title=scenario.name,
+        title=scenario.title,
         introduction=scenario.description or f"{schemes}, compared.",
         meta=[_cluster_words(report), _load_words(scenario), origin_words(source)],
         findings=findings(report),
@@ -150,7 +150,8 @@ def _one_load(load: WorkloadSpec) -> str:
     """Describe one workload in a few words."""
     load_text = f"the trace {load.trace}"
     if load.is_closed:
-        load_text = f"{load.queue_depth} requests always in flight"
+        requests = "request" if load.queue_depth == 1 else "requests"
+        load_text = f"{load.queue_depth} {requests} always in flight"
     if load.is_open:
         load_text = f"{number_text(load.rate_per_s)} requests/s, Poisson arrivals"
     if load.is_s3:

@@ -168,7 +168,9 @@ def _faults(report: RunReport) -> Section | None:
     return Section(
         "Failures and recovery as simulated",
         "faults",
-        "Consequences of the scenario's failures under its load. A dash means that the run ended earlier.",
+        "Consequences of the scenario's failures under its load. A dash means that the run ended earlier. "
+        "Rates, throughput and latencies of a phase leave out blocked requests, which waited because of the "
+        "state of a placement group. The figures include them.",
         tables,
         figure_blocks(draw_timelines(report.result.timelines)),
     )
@@ -186,10 +188,14 @@ def _fault_rows(rows: Sequence[Mapping[str, Any]], left_out: Set[str]) -> list[R
 
 
 def _phase_rows(rows: Sequence[Mapping[str, Any]], phase: str) -> Iterator[Row]:
-    """Yield rate, latency and blocked requests in a phase, unless no scheme has a value."""
+    """Yield rate, throughput, latency and blocked requests in a phase, unless no scheme has a value."""
     rates = [row.get(f"iops_{phase}") for row in rows]
     if _has_value(rates):
         yield [f"requests per second, {phase}", *map(number_text, rates)]
+    throughputs = [row.get(f"throughput_{phase}_bytes_per_s") for row in rows]
+    if _has_value(throughputs):
+        words = f"throughput [MB/s], {phase}"
+        yield [words, *(number_text(one, 1e-6) for one in throughputs)]
     p99s_ns = [row.get(f"latency_p99_{phase}_ns") for row in rows]
     if _has_value(p99s_ns):
         heading = f"99th percentile of latency [ms], {phase}"

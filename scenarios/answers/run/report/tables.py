@@ -14,7 +14,7 @@ from stripesim.scenarios.schema.units import (
     size_text,
 )
 from stripesim.scenarios.show.figures.captions import scheme_label
-from stripesim.scenarios.show.quantities import QUANTITIES
+from stripesim.scenarios.show.quantities import QUANTITIES, quantity_of
 from stripesim.scenarios.show.tables import Table, TableCell
 from stripesim.scenarios.show.words import (
     request_words,
@@ -142,7 +142,8 @@ def _share_cell(share: float | None) -> TableCell:
 def results(report: RunReport) -> Table:
     """Return all result rows with the most important columns."""
     throughput = QUANTITIES["throughput_bytes_per_s"]
-    each = [QUANTITIES[key] for key in _EACH]
+    of_objects = report.scenario.workload.is_s3
+    each = [quantity_of(key, of_objects=of_objects) for key in _EACH]
     columns = ["request", "scheme", throughput.short_heading, "±"]
     columns += [*(column.short_heading for column in each), "bottleneck"]
     rows = [

@@ -131,10 +131,13 @@ def describe_phases(
         asked = _within(issued, spans)
         seconds = sum(stop_ns - start_ns for start_ns, stop_ns in spans) / 1e9
         latencies_ns = waits_ns[asked & ran & requested.done]
+        counted = _within(completed, spans) & ran
+        completed_bytes = int(requested.lengths_bytes[counted].sum())
         stuck = asked & ~ran & (completed != FAILED)
         blocked[phase] = _by_reason(reasons[stuck], waits_ns[stuck])
         numbers[phase] = PhaseNumbers(
-            iops=float((_within(completed, spans) & ran).sum()) / seconds,
+            iops=float(counted.sum()) / seconds,
+            throughput_bytes_per_s=completed_bytes / seconds,
             **_latencies(latencies_ns),
             blocked=int(stuck.sum()),
             blocked_longest_ns=int(waits_ns[stuck].max()) if stuck.any() else None,
