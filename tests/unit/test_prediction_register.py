@@ -6,6 +6,7 @@ import pytest
 
 from stripesim.calibration.ledger.model_errors import COVERAGE, error_band
 from stripesim.models.problems import AnswerError, MeasuredError
+from stripesim.scenarios.answers.predict.answer import error_note
 from stripesim.scenarios.answers.predict.measured_values import read_measured_file
 from stripesim.scenarios.answers.predict.register import (
     predict,
@@ -113,6 +114,12 @@ def test_an_interval_is_that_of_the_run_times_that_of_held_out_rows(prediction):
     p99 = error_band("p99", first.band, calibrated=False)
     value = first.value("latency_p99_ns")
     assert value.high == pytest.approx(row["latency_p99_ns"] * p99.high)
+
+
+def test_only_a_set_without_calibration_is_advised_to_have_one(prediction):
+    notes = [error_note(prediction.rows, calibrated=known) for known in (False, True)]
+    assert ["A calibration narrows them" in note for note in notes] == [True, False]
+    assert ["of calibrated clusters" in note for note in notes] == [False, True]
 
 
 def test_utilisation_is_that_of_the_busiest_resource_of_the_row(prediction):

@@ -13,6 +13,7 @@ from stripesim.scenarios.answers.predict.register import (
     PredictedValue,
     ScenarioPrediction,
     errors_of,
+    is_calibrated,
 )
 from stripesim.scenarios.answers.predict.score import (
     PredictionScore,
@@ -69,7 +70,8 @@ def _prediction_parts(
         cells = [_row_cells(row, of_objects=of_objects) for row in rows]
         yield Table.of("Prediction", cells, numeric=False)
     if rows:
-        yield error_note(rows)
+        calibrated = is_calibrated(prediction.result.parameters)
+        yield error_note(rows, calibrated=calibrated)
     if file:
         yield (
             f"registered in {file} at {document['registered']}, sha256 {document[SEAL]}"
@@ -104,16 +106,18 @@ def _clusters(count: int) -> str:
     return "one cluster" if count == 1 else f"{count} clusters"
 
 
-def error_note(rows: Sequence[PredictedRow]) -> str:
-    """State what the width of the intervals comes from."""
+def error_note(rows: Sequence[PredictedRow], *, calibrated: bool) -> str:
+    """State what the width of the intervals comes from. `calibrated` is that of `error_band`."""
     parts = [
         f"{error.kind} {'at any utilisation' if error.band == 'any' else error.band}: "
         f"{error.low:.2f} to {error.high:.2f} ({error.rows} rows of {_clusters(error.clusters)})"
         for error in errors_of(rows)
     ]
+    of_clusters = " of calibrated clusters" if calibrated else ""
+    advice = "" if calibrated else " A calibration narrows them."
     return (
-        f"intervals: the run's own, times measured over simulated on held-out rows of study {STUDY}: "
-        f"{'; '.join(parts)}. A calibration narrows them."
+        "intervals: the run's own, times measured over simulated on held-out rows"
+        f"{of_clusters} of study {STUDY}: {'; '.join(parts)}.{advice}"
     )
 
 
