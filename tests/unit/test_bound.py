@@ -202,12 +202,13 @@ def test_a_run_that_is_known_to_be_too_short_is_not_simulated_first(
 
 def test_a_rate_above_the_lowest_bound_is_refused_by_its_check():
     # Given a cluster at its bound, whose rate is multiplied by two.
-    load = {"ops": ["read"], "requests": 20_000}
+    load = {"ops": ["read"], "queue_depth": 16, "requests": 20_000}
     scenario = scenario_of({"public_gbit_per_s": 1}, load, ["rep:3"])
     models = build_models(scenario)
     [cell] = cells(scenario)
     result = run_cell(scenario, cell, "compiled", models)
     row = result.row
+    assert row.throughput_ci_low is not None
     doubled = replace(row, iops=2 * row.iops)
 
     refused = within_bound(scenario, cell, models, replace(result, row=doubled))

@@ -33,7 +33,7 @@ patterns = ["rand"]
 block_sizes_bytes = ["4k"]
 clients = 2
 queue_depth = 4
-requests = 1000
+requests = 4000
 image_bytes = "1GiB"
 """
 
@@ -152,7 +152,7 @@ def test_a_row_of_objects_has_no_pattern_in_its_name():
 
 def test_a_row_that_the_audit_refuses_predicts_nothing():
     # 100 requests of 8 in flight are too few for a steady rate of a bounded run.
-    short = SCENARIO.replace("requests = 1000", "duration_s = 0.0005")
+    short = SCENARIO.replace("requests = 4000", "duration_s = 0.0005")
     document = register_of(predict(parse_scenario(short)))
     assert document["refusals"]
     assert document["rows"][0]["values"] == []
