@@ -400,7 +400,13 @@ def rehearsal_page():
         patch.setattr(samples, "SHARDS_MAX", 200)
         patch.setattr(samples, "REQUESTS_MAX", 20_000)
         document = rehearse(parse_scenario(GROWN))
-    return report_of_rehearsal("growth", "One more host.", document)
+    return report_of_rehearsal(
+        "growth",
+        "One more host.",
+        document,
+        outside=["cluster.drive: got hdd-7200"],
+        warnings=document["warnings"],
+    )
 
 
 def load_page():

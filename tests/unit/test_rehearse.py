@@ -610,7 +610,7 @@ def test_a_rehearsal_says_what_its_time_consists_of():
     assert row["commands"] == "6 s"
 
 
-def test_the_page_has_warnings_first_then_commands_and_figures(tmp_path):
+def test_the_page_has_its_range_and_warnings_first_then_commands_and_figures(tmp_path):
     file = tmp_path / "changes.toml"
     # The mean is 150 GB of 1,600 GB, 9 %.
     text = LOADED.replace("[workload]", "nearfull_ratio = 0.1\n[workload]")
@@ -619,9 +619,11 @@ def test_the_page_has_warnings_first_then_commands_and_figures(tmp_path):
     answer = CliRunner().invoke(app, arguments)
     assert answer.exit_code == 0, answer.output
     page = (tmp_path / "report.html").read_text()
-    anchors = ["warnings", "findings", "commands", "over-time", "settings", "moves"]
+    anchors = ["range", "warnings", "findings", "commands", "over-time", "settings"]
     positions = [page.index(f'<h2 id="{anchor}"') for anchor in anchors]
     assert positions == sorted(positions)
+    warned = page[page.index('id="warnings"') : page.index('id="findings"')]
+    assert "reaches" in warned and "calibrated range" not in warned
     assert "ceph osd out 5" in page
     assert 'id="timeline"' in page
     assert 'id="trade-off"' in page

@@ -42,8 +42,6 @@ def report_of_load(
         sentences=document["sentences"],
         outside=outside,
         warnings=[line for line in document["warnings"] if line not in outside],
-        inside="All keys of this scenario are within the range that its parameter set was calibrated or "
-        "checked on.",
         section=section,
         points=[table_of(curve) for curve in curves],
         provenance=provenance_text(source),

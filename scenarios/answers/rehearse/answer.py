@@ -42,13 +42,21 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
 
         return draw_rehearsal(document)
 
+    outside = outside_of(scenario)
+    outside_lines = {f"outside the calibrated range: {problem}" for problem in outside}
+    warnings = [line for line in document["warnings"] if line not in outside_lines]
+
     def page() -> str:
         from stripesim.scenarios.answers.rehearse.page import report_of_rehearsal
 
-        return report_of_rehearsal(scenario.title, scenario.description, document)
+        return report_of_rehearsal(
+            scenario.title,
+            scenario.description,
+            document,
+            outside=list(map(str, outside)),
+            warnings=warnings,
+        )
 
-    outside = outside_of(scenario)
-    outside_lines = {f"outside the calibrated range: {problem}" for problem in outside}
     return Answer(
         document=document,
         shown=[
@@ -61,7 +69,7 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
         ],
         outside=outside,
         # One line tells of all values outside the range, as with other commands.
-        warnings=[line for line in document["warnings"] if line not in outside_lines],
+        warnings=warnings,
         refusals=document["refusals"],
         saved_as="rehearsal.json",
         figures=figures,

@@ -34,7 +34,12 @@ _ASSUMPTIONS: Final = (
 
 
 def report_of_rehearsal(
-    name: str, description: str, document: Mapping[str, Any]
+    name: str,
+    description: str,
+    document: Mapping[str, Any],
+    *,
+    outside: Sequence[str],
+    warnings: Sequence[str],
 ) -> str:
     """Return the self-contained HTML page of a rehearsal.
 
@@ -44,6 +49,10 @@ def report_of_rehearsal(
         Those of the scenario.
     document
         Result of `stripesim.scenarios.answers.rehearse.rehearse.rehearse`.
+    outside
+        Values outside the calibrated range, one in a line.
+    warnings
+        All other warnings.
     """
     changes = document["changes"]
     trade_off = document["trade_off"]
@@ -70,7 +79,8 @@ def report_of_rehearsal(
         title=name,
         introduction=description or _introduction(changes, source["scheme"]),
         meta=[origin_words(source)],
-        warnings=document["warnings"],
+        outside=outside,
+        warnings=warnings,
         recommendation=trade_off["sentence"] if trade_off else "",
         findings=[_finding(index, change) for index, change in enumerate(changes)],
         contents=contents,
