@@ -544,7 +544,10 @@ def test_an_explorer_gives_its_rows_as_csv(explorer, tmp_path):
     explorer.execute_cdp_cmd("Browser.setDownloadBehavior", folder)
     explorer.find_element("id", "download").click()
     deadline = time.monotonic() + 10
-    while not list(tmp_path.glob("*.csv")) and time.monotonic() < deadline:
+    # A browser first writes an empty file of this name.
+    while time.monotonic() < deadline:
+        if any(path.stat().st_size for path in tmp_path.glob("*.csv")):
+            break
         time.sleep(0.05)
     (path,) = tmp_path.glob("*.csv")
     with path.open(encoding="utf-8", newline="") as lines:

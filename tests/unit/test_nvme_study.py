@@ -457,9 +457,12 @@ def test_some_hosts_represent_many_at_the_same_load_per_host(tmp_path):
 
 def test_the_measurements_that_the_documentation_shows_are_read(tmp_path):
     page = (ROOT / "docs/nvme.md").read_text("utf-8")
-    for language, name in (("toml", "clusters.toml"), ("csv", "times.csv")):
-        _, _, rest = page.partition(f"```{language}\n")
-        (tmp_path / name).write_text(rest.partition("```")[0], "utf-8")
+    for language, first, name in (
+        ("toml", "[mine]", "clusters.toml"),
+        ("text", "id,cluster", "times.csv"),
+    ):
+        _, _, rest = page.partition(f"```{language}\n{first}")
+        (tmp_path / name).write_text(first + rest.partition("```")[0], "utf-8")
 
     rows, clusters = load(tmp_path)
 
