@@ -16,6 +16,13 @@ def precedes(world: World, cell: int, other: int) -> bool:
     return bool(number < other_number or (number == other_number and cell < other))
 
 
+@inlined
+def _put(world: World, node: int, time_ns: int, cell: int) -> None:
+    entry = world.calendar[at(node)]
+    entry.time_ns = time_ns
+    entry.cell = cell
+
+
 @outlined
 def _earliest(world: World, child: int, end: int) -> int:
     """Return the earliest of up to four siblings, the first of which is `child`."""
@@ -61,11 +68,9 @@ def sift_down(world: World, time_ns: int, cell: int) -> None:
             best = _earliest(world, child, end)
         if least == time_ns and precedes(world, cell, calendar[at(best)].cell):
             break
-        calendar[at(node)].time_ns = least
-        calendar[at(node)].cell = calendar[at(best)].cell
+        _put(world, node, least, calendar[at(best)].cell)
         node = best
-    calendar[at(node)].time_ns = time_ns
-    calendar[at(node)].cell = cell
+    _put(world, node, time_ns, cell)
 
 
 @inlined
@@ -90,11 +95,9 @@ def push(world: World, time_ns: int, cell: int) -> None:
             above_ns == time_ns and not precedes(world, cell, calendar[at(parent)].cell)
         ):
             break
-        calendar[at(node)].time_ns = above_ns
-        calendar[at(node)].cell = calendar[at(parent)].cell
+        _put(world, node, above_ns, calendar[at(parent)].cell)
         node = parent
-    calendar[at(node)].time_ns = time_ns
-    calendar[at(node)].cell = cell
+    _put(world, node, time_ns, cell)
 
 
 @inlined

@@ -455,7 +455,7 @@ def run_machine(world: World) -> int:
             cell = world.calendar[at(layout.ROOT)].cell
         # The first step of the ready list, or of the calendar if the list was empty.
         request = request_of(world, cell)
-        step = world.steps[at(request.first_step + number_of(world, cell))]
+        step = step_of(world, cell)
         if is_due:
             _end_of_service(world, request, step, cell)
         missing = _complete(world, request, step, cell)
