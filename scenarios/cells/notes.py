@@ -109,6 +109,11 @@ def outside_of(scenario: Scenario) -> list[Problem]:
     ]
 
 
+def range_lines(outside: Iterable[Problem]) -> list[str]:
+    """Return warnings of values outside the calibrated range, for a document with one list of warnings."""
+    return [f"outside the calibrated range: {line}" for line in outside]
+
+
 def _hosts_of_map(scenario: Scenario) -> dict[str, Any]:
     """Return the number of hosts and OSDs of each in a CRUSH map, nothing if it cannot be read."""
     try:

@@ -11,7 +11,7 @@ from stripesim.scenarios.answers.rehearse.tables import (
     table_of_durations,
     table_of_settings,
 )
-from stripesim.scenarios.cells.notes import outside_of
+from stripesim.scenarios.cells.notes import outside_of, range_lines
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
     bytes_text,
@@ -43,7 +43,7 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
         return draw_rehearsal(document)
 
     outside = outside_of(scenario)
-    outside_lines = {f"outside the calibrated range: {problem}" for problem in outside}
+    outside_lines = range_lines(outside)
     warnings = [line for line in document["warnings"] if line not in outside_lines]
 
     def page() -> str:

@@ -50,7 +50,12 @@ from stripesim.scenarios.cells.build import build_cell, check_schemes
 from stripesim.scenarios.cells.changes import check_changes
 from stripesim.scenarios.cells.failures import limits_of, recovery_sync_words
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import kernel_warnings, made_from, outside_of
+from stripesim.scenarios.cells.notes import (
+    kernel_warnings,
+    made_from,
+    outside_of,
+    range_lines,
+)
 from stripesim.scenarios.cells.placement import padded_osd_hosts
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import Cell, cells
@@ -670,5 +675,4 @@ def _assumptions(scenario: Scenario) -> list[str]:
 
 def _range_warnings(scenario: Scenario) -> list[str]:
     """Return warnings where the scenario is outside the calibrated range."""
-    outside = [f"outside the calibrated range: {line}" for line in outside_of(scenario)]
-    return outside + kernel_warnings(scenario)
+    return range_lines(outside_of(scenario)) + kernel_warnings(scenario)
