@@ -147,7 +147,7 @@ def _processor_table(cell: Mapping[str, Any]) -> Table:
         "Use of processors",
         ("threads", "per OSD", "CPU [µs/request]", "in use", "busiest"),
         rows,
-        note=" ".join(str(cell[key]) for key in Cell._fields if cell.get(key)),
+        note=Cell.of_row(cell).label,
     )
 
 
