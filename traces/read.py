@@ -25,7 +25,13 @@ from stripesim.traces.formats.delimited import DelimitedFormat
 from stripesim.traces.formats.named_columns import COLUMNS_EXAMPLE, named_columns
 from stripesim.traces.lines import cells_of
 from stripesim.traces.problems import FaultLog, shown
-from stripesim.traces.source import BLOCK_BYTES, Head, TraceFormat, TraceSource
+from stripesim.traces.source import (
+    BLOCK_BYTES,
+    UTF16_MARKS,
+    Head,
+    TraceFormat,
+    TraceSource,
+)
 from stripesim.traces.statistics import info
 
 Format = TypeVar("Format", bound=TraceFormat[Any] | DelimitedFormat)
@@ -252,6 +258,9 @@ def _unknown(head: Head, formats: Sequence[Format], kind: str) -> str:
         if not columns:
             return f"{head.path}: got a damaged Parquet file, wanted a complete one with the columns {needed}"
         return f"{head.path}: got a Parquet file with the columns {columns}, wanted {needed}"
+    if head.data.startswith(UTF16_MARKS):
+        how = "iconv -f UTF-16 -t UTF-8 converts it"
+        return f"{head.path}: got text in UTF-16, wanted a {kind} trace in UTF-8: {how}"
     first = head.lines[0] if head.lines else ""
     wanted = f"a {kind} trace ({_names(formats)}); --format forces one"
     if "," in first:

@@ -31,6 +31,9 @@ LINE_BYTES_MAX = 1 << 16
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Some editors write it before UTF-8 text. It belongs to no cell."""
 
+#: The first bytes of text in UTF-16, which some spreadsheets export.
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
 HEAD_BYTES = 1 << 16
 HEAD_LINES = 64
 """Limits on the part of a file that is used to detect its format [B, lines]."""

@@ -177,7 +177,16 @@ def test_a_table_is_of_one_row_of_the_scenario(files):
     assert measurement.scenario.workload.queue_depth == 4
     with pytest.raises(MeasuredError) as error:
         read_measurement(*files("m.csv", "scheme,op,iops\nrep:3,read,900\n"))
-    assert states(str(error.value), "m.csv ... 0 of 1 ... rep:3 write rand 4KiB")
+    assert states(
+        str(error.value),
+        "m.csv: got values of rep:3 read ... of one row ... of rep:3 write rand 4KiB",
+    )
+
+
+def test_a_run_of_other_rows_is_refused_by_its_rows(files):
+    rows = [{"scheme": scheme, "op": "write", "iops": 900} for scheme in ("a", "b")]
+    with pytest.raises(MeasuredError, match="got values of a write; b write, wanted"):
+        read_measurement(*files("run.json", json.dumps({"rows": rows})))
 
 
 # --- the answer -------------------------------------------------------------------------------------------

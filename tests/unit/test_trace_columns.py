@@ -244,6 +244,14 @@ def test_an_unknown_csv_without_commas_is_referred_to_columns(
         load(path)
 
 
+@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])
+def test_text_in_utf_16_is_named_as_such(tmp_path: Path, order: str) -> None:
+    path = tmp_path / "exported.csv"
+    path.write_bytes(f"\ufeff{PLAIN}".encode(order))
+    with pytest.raises(TraceError, match=r"got text in UTF-16, wanted .* in UTF-8"):
+        load(path)
+
+
 @pytest.mark.parametrize("folder", [".", "..", "traces"])
 def test_a_folder_is_refused_as_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str

@@ -315,8 +315,10 @@ def _cell_of(
     if len(fitting) == 1:
         return fitting[0]
     names = "; ".join(name_of(cell._asdict()) for cell in listed)
-    got = f"values that fit {len(fitting)} of {len(listed)} rows"
-    wanted = f"values of one row of the scenario: {names}"
+    stated = [value.row_id or name_of(value.coordinates) for value in values]
+    kinds = "; ".join(filter(None, dict.fromkeys(stated)))
+    got = f"values of {kinds}" if kinds else "values that do not say of what"
+    wanted = f"values of one row of the scenario, of {names}"
     raise MeasuredError(Problem(place=str(path), got=got, wanted=wanted))
 
 
