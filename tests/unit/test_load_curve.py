@@ -402,22 +402,48 @@ def misjudged(run, *, capacity_per_s, first_seed):
     )
 
 
-def misjudged_curve(text, capacity_per_s):
-    """Return the curve of a queue of known capacity that is misjudged at each rate once."""
+def curve_of(text, measure):
+    """Return the curve that a function of a run measures."""
     scenario = parse_scenario(text)
     settings = CurveSettings(replications=2, requests=1000, points_max=12)
     builder = CurveBuilder(scenario, cells(scenario)[0], settings)
     batches = builder.runs()
     batch = next(batches)
     while True:
-        measured = [
-            misjudged(run, capacity_per_s=capacity_per_s, first_seed=scenario.seed)
-            for run in batch
-        ]
+        measured = [measure(run) for run in batch]
         try:
             batch = batches.send(measured)
         except StopIteration:
             return builder.curve()
+
+
+def misjudged_curve(text, capacity_per_s):
+    """Return the curve of a queue of known capacity that is misjudged at each rate once."""
+    first_seed = parse_scenario(text).seed
+    return curve_of(
+        text,
+        lambda run: misjudged(
+            run, capacity_per_s=capacity_per_s, first_seed=first_seed
+        ),
+    )
+
+
+def unsettled(run, *, settles_up_to, gain):
+    """Measure a queue of 900 requests/s whose deep closed loops are refused, and serve a little more."""
+    is_deep = run.in_flight > settles_up_to
+    offered = sum(run.rates_per_s) or 900.0 * (gain if is_deep else 1.0)
+    latency_ns = 1e6 / max(0.01, 1 - offered / 900.0)
+    return RateMeasurement(
+        offered_iops=offered,
+        iops=min(offered, 900.0 * gain),
+        latency_mean_ns=latency_ns,
+        latency_p50_ns=latency_ns,
+        latency_p99_ns=5 * latency_ns,
+        growth=1.5 if run.rates_per_s and offered > 900 else 1.0,
+        tail_growth=1.0,
+        bottleneck="ssd",
+        refused="Little's law: got another number" if is_deep else None,
+    )
 
 
 def test_a_rate_misjudged_once_does_not_end_a_curve():
@@ -435,6 +461,38 @@ def test_a_rate_misjudged_once_does_not_end_the_search_for_saturation():
 
     assert curve.is_searched
     assert curve.saturation_iops.mean == pytest.approx(100 * PER_S, rel=0.02)
+
+
+def test_a_deeper_closed_loop_that_does_not_settle_is_not_taken_for_a_gain_within_one_percent():
+    curve = curve_of(
+        ONE_DRIVE, lambda run: unsettled(run, settles_up_to=512, gain=1.005)
+    )
+
+    assert not curve.is_searched
+    assert curve.saturation_iops.mean == pytest.approx(900.0)
+
+
+def test_open_loops_find_the_saturation_if_no_closed_loop_settles():
+    curve = curve_of(ONE_DRIVE, lambda run: unsettled(run, settles_up_to=0, gain=1.0))
+
+    assert curve.is_searched
+    # The search stops at a bracket of 2 %.
+    assert curve.saturation_iops.mean == pytest.approx(900.0, rel=0.02)
+
+
+def test_a_closed_loop_at_the_bound_is_not_made_deeper():
+    depths = set()
+
+    def measure(run):
+        depths.add(run.in_flight)
+        measured = misjudged(run, capacity_per_s=PER_S, first_seed=0)
+        # Half a per cent below the bound of one read per millisecond.
+        return replace(measured, iops=0.995 * measured.iops)
+
+    curve_of(ONE_DRIVE, measure)
+
+    # Apart from open loops.
+    assert depths - {0} == {512}
 
 
 def test_both_engines_give_the_same_curve():

@@ -52,7 +52,7 @@ from stripesim.web.controls import (
     controls,
     left_out,
 )
-from stripesim.web.experiments import Settings, warm_up
+from stripesim.web.experiments import SKETCHED_PARTS, Settings, warm_up
 from stripesim.web.experiments import load_curve as load_points
 from stripesim.web.jobs import RUNNING_MAX, Job, JobBoard
 from stripesim.web.options import option_of, toml_of
@@ -1055,7 +1055,12 @@ def test_a_curve_that_runs_out_of_time_keeps_its_points(monkeypatch):
     with pytest.raises(ValueError, match="stopped after 0 s"):
         points.extend(load_points(scenario, SETTINGS, lambda: False))
     # Its sketch, since no run of the curve itself came in time.
-    assert len(points) == 3
+    offered = [point["offered_iops"] for point in points]
+    assert len(points) > 3
+    assert offered == sorted(offered)
+    # It ends with a rate that is not steady, or near the bound.
+    assert all(point["is_steady"] for point in points[:-1])
+    assert not points[-1]["is_steady"] or len(points) == len(SKETCHED_PARTS)
     assert all(0 < point["p50_ns"] <= point["p99_ns"] for point in points)
 
 

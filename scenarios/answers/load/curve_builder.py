@@ -70,9 +70,9 @@ _ROUNDS_MIXED: Final = 60
 
 # Part of the arrivals that a steady point serves, at least. The rest queues.
 _SERVED_MIN: Final = 0.99
-# Growth of the mean latency, and of the 99th percentile, from the first half of a window to the second one,
-# above which a point has no steady state.
-_GROWTH_MAX: Final = 1.15
+#: Growth of the mean latency from the first half of a window to the second one, above which a point has no
+#: steady state. Next, the same of the 99th percentile.
+GROWTH_MAX: Final = 1.15
 _TAIL_GROWTH_MAX: Final = 1.3
 # Ratio of the ends of the bracket where a search for saturation stops, and most steps.
 _BRACKET: Final = 1.02
@@ -168,7 +168,7 @@ class _Rate(NamedTuple):
         served = _mean([one.iops / one.offered_iops for one in self.measured])
         if served < _SERVED_MIN:
             return False
-        rises = _rises([one.growth for one in self.measured], _GROWTH_MAX)
+        rises = _rises([one.growth for one in self.measured], GROWTH_MAX)
         tail_rises = _rises(
             [one.tail_growth for one in self.measured], _TAIL_GROWTH_MAX
         )
@@ -235,7 +235,7 @@ class CurveBuilder:
             start = self.bound.iops if self.bound else 1000.0
             yield from self._search(shares, 0.0, start)
         else:
-            yield from self._saturate()
+            yield from self._saturate(shares)
             yield from self._extend(shares)
         assert self.saturation is not None
         saturation = self.saturation.mean
@@ -298,15 +298,20 @@ class CurveBuilder:
             )
         return tuple(rate / total for rate in rates)
 
-    def _saturate(self) -> Batch:
-        """Find the rate of a closed loop with so many requests in flight that more do not help."""
+    def _saturate(self, shares: Sequence[float]) -> Batch:
+        """Find the rate of a closed loop with so many requests in flight that more do not help.
+
+        If the queues of such a loop do not settle within the budget of a run, the audit refuses it, and open
+        loops are searched instead.
+        """
         in_flight = _IN_FLIGHT_PER_OSD * self.scenario.cluster.osd_count
         in_flight = max(_IN_FLIGHT_MIN, min(in_flight, _IN_FLIGHT_MAX // 4))
         best = yield from self._batch([self._closed(in_flight, 0)])
         while 2 * in_flight <= _IN_FLIGHT_MAX and not self._reaches_bound(best[0]):
             more = yield from self._batch([self._closed(2 * in_flight, 0)])
             gain = more[0].iops / best[0].iops
-            if gain > 1:
+            settles = more[0].refused is None
+            if gain >= _GAIN_MIN or (gain > 1 and settles):
                 best = more
                 in_flight *= 2
             if gain < _GAIN_MIN:
@@ -328,28 +333,31 @@ class CurveBuilder:
             measured = yield from self._batch(runs)
             self.saturation = student_interval([one.iops for one in measured])
         self.limited_by = measured[0].bottleneck
-        self._check_saturation(measured)
+        if self.settings.unchecked:
+            return
+        if any(one.refused for one in measured):
+            yield from self._search(shares, 0.0, self.saturation.mean)
+        self._check_saturation()
 
     def _reaches_bound(self, measured: RateMeasurement) -> bool:
-        """Return True if requests for objects are so near to the bound that more in flight cannot help.
+        """Return True if a rate is so near to the bound that more requests in flight cannot help.
 
-        More of them only lengthen the time in which small requests pass large ones at the gateways.
+        More requests for objects only lengthen the time in which small ones pass large ones at the gateways.
         """
-        if self.bound is None or not self.scenario.workload.is_s3:
-            return False
-        return measured.iops >= _NEAR_BOUND * self.bound.iops
+        if self.scenario.workload.is_s3:
+            bound, part = self.bound, _NEAR_BOUND
+        else:
+            bound, part = self._exact_bound(), 1 / _GAIN_MIN
+        return bound is not None and measured.iops >= part * bound.iops
 
-    def _check_saturation(self, measured: Sequence[RateMeasurement]) -> None:
-        """Refuse the curve if the audit refuses its saturation, by which all rates are chosen."""
-        refusals = [one.refused for one in measured if one.refused is not None]
+    def _check_saturation(self) -> None:
+        """Refuse the curve if its saturation, by which all rates are chosen, is above the bound."""
         assert self.saturation is not None
         above = self._above_bound(self.saturation)
         if above is not None:
-            refusals.append(above)
-        if refusals and not self.settings.unchecked:
             cell = self.cell
             name = f"{cell.scheme} {cell.op} {cell.pattern} at saturation"
-            raise RefusedError(f"{name}: {refusals[0]}")
+            raise RefusedError(f"{name}: {above}")
 
     def _exceeds_bound(self, rate: Interval) -> bool:
         """Return True if all of the interval of a rate is above the bound."""
