@@ -14,7 +14,7 @@ help:
 	@echo "make verify thousands of random programs through both engines, many new examples of every property, and each kernel compared with Numba's"
 	@echo "make fuzz   a minute of coverage-guided fuzzing of the trace readers"
 	@echo "make lint   ruff and mypy --strict, for the examples of the documentation too"
-	@echo "make bench  speed, as ratios measured side by side (about ten minutes)"
+	@echo "make bench  speed, as ratios measured side by side (about fifteen minutes)"
 	@echo "make docs   build the documentation in $(OUT)/docs; warnings are errors"
 	@echo "make notebooks  rewrite each lesson's .ipynb, run all in a kernel, check their answers"
 	@echo "make ledgers  run every study and record its verdicts for the documentation (minutes)"
