@@ -45,9 +45,6 @@ _PHASES: Final[Mapping[str, str]] = {
     "wait": "waits",
 }
 #: What fails, by the value of the form.
-# Points of a load curve that replace its sketch [count].
-_CURVE_POINTS_MIN: Final = 4
-
 _FAILING: Final = {"host": "a host", "OSD": "an OSD", "site": "a site"}
 #: Events of a failure that the timeline marks, with their labels.
 _EVENTS: Final[Mapping[str, str]] = {"failed": "fails", "out": "out"}
@@ -168,10 +165,10 @@ def load_curve(options: Mapping[str, PlanOption], job: Job | None = None) -> Pic
 
 
 def _without_sketch(points: Points) -> Points:
-    """Return the points of a curve, or those of its sketch until the curve has enough to be drawn."""
+    """Return the points of a curve, or those of its sketch until the curve has as many."""
     curve = [one for one in points if one["saturation_iops"] is not None]
     sketch = [one for one in points if one["saturation_iops"] is None]
-    return curve if len(curve) >= min(len(sketch), _CURVE_POINTS_MIN) else sketch
+    return curve if len(curve) >= len(sketch) else sketch
 
 
 def _curve_words(
