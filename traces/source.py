@@ -6,6 +6,7 @@ an error. A trace must never lose data silently.
 """
 
 import bz2
+import codecs
 import gzip
 import lzma
 import re
@@ -28,11 +29,11 @@ BLOCK_BYTES = 4 << 20
 LINE_BYTES_MAX = 1 << 16
 """Longer lines are not trace lines. The limit detects binary data without holding all of it [B]."""
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = codecs.BOM_UTF8
 """Some editors write it before UTF-8 text. It belongs to no cell."""
 
-#: The first bytes of text in UTF-16, which some spreadsheets export.
-UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""The first bytes of text in UTF-16, which some spreadsheets export."""
 
 HEAD_BYTES = 1 << 16
 HEAD_LINES = 64

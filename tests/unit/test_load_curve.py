@@ -384,11 +384,8 @@ def test_a_search_with_several_workloads_finds_the_saturation_of_a_closed_loop()
     )
 
 
-def misjudged(run, *, capacity_per_s, first_seed):
-    """Measure a queue whose latency seems to rise at each rate with the first two seeds."""
-    offered = sum(run.rates_per_s) or capacity_per_s
-    is_first = run.scenario.seed < first_seed + 2
-    rises = offered >= capacity_per_s or (bool(run.rates_per_s) and is_first)
+def queue(offered, capacity_per_s, *, rises, refused=None):
+    """Measure a queue of known capacity."""
     latency_ns = 1e6 / max(0.01, 1 - offered / capacity_per_s)
     return RateMeasurement(
         offered_iops=offered,
@@ -399,7 +396,27 @@ def misjudged(run, *, capacity_per_s, first_seed):
         growth=1.5 if rises else 1.0,
         tail_growth=1.0,
         bottleneck="ssd",
+        refused=refused,
     )
+
+
+def misjudged(run, *, capacity_per_s, first_seed):
+    """Measure a queue whose latency seems to rise at each rate with the first two seeds."""
+    offered = sum(run.rates_per_s) or capacity_per_s
+    is_first = run.scenario.seed < first_seed + 2
+    rises = offered >= capacity_per_s or (bool(run.rates_per_s) and is_first)
+    return queue(offered, capacity_per_s, rises=rises)
+
+
+def unsettled(run, *, settles_up_to, gain):
+    """Measure a queue of 900 requests/s whose deep closed loops are refused, and serve a little more."""
+    if run.rates_per_s:
+        offered = sum(run.rates_per_s)
+        return queue(offered, 900.0, rises=offered > 900.0)
+    if run.in_flight <= settles_up_to:
+        return queue(900.0, 900.0, rises=False)
+    refused = "Little's law: got another number"
+    return queue(900.0 * gain, 900.0 * gain, rises=False, refused=refused)
 
 
 def curve_of(text, measure):
@@ -425,24 +442,6 @@ def misjudged_curve(text, capacity_per_s):
         lambda run: misjudged(
             run, capacity_per_s=capacity_per_s, first_seed=first_seed
         ),
-    )
-
-
-def unsettled(run, *, settles_up_to, gain):
-    """Measure a queue of 900 requests/s whose deep closed loops are refused, and serve a little more."""
-    is_deep = run.in_flight > settles_up_to
-    offered = sum(run.rates_per_s) or 900.0 * (gain if is_deep else 1.0)
-    latency_ns = 1e6 / max(0.01, 1 - offered / 900.0)
-    return RateMeasurement(
-        offered_iops=offered,
-        iops=min(offered, 900.0 * gain),
-        latency_mean_ns=latency_ns,
-        latency_p50_ns=latency_ns,
-        latency_p99_ns=5 * latency_ns,
-        growth=1.5 if run.rates_per_s and offered > 900 else 1.0,
-        tail_growth=1.0,
-        bottleneck="ssd",
-        refused="Little's law: got another number" if is_deep else None,
     )
 
 

@@ -71,8 +71,9 @@ _ROUNDS_MIXED: Final = 60
 # Part of the arrivals that a steady point serves, at least. The rest queues.
 _SERVED_MIN: Final = 0.99
 #: Growth of the mean latency from the first half of a window to the second one, above which a point has no
-#: steady state. Next, the same of the 99th percentile.
+#: steady state.
 GROWTH_MAX: Final = 1.15
+# The same of the 99th percentile.
 _TAIL_GROWTH_MAX: Final = 1.3
 # Ratio of the ends of the bracket where a search for saturation stops, and most steps.
 _BRACKET: Final = 1.02
@@ -235,8 +236,13 @@ class CurveBuilder:
             start = self.bound.iops if self.bound else 1000.0
             yield from self._search(shares, 0.0, start)
         else:
-            yield from self._saturate(shares)
-            yield from self._extend(shares)
+            settles = yield from self._saturate()
+            assert self.saturation is not None
+            if not settles:
+                yield from self._search(shares, 0.0, self.saturation.mean)
+            self._check_saturation()
+            if settles:
+                yield from self._extend(shares)
         assert self.saturation is not None
         saturation = self.saturation.mean
         for part in (*_FIRST_PARTS, *_PAST_PARTS):
@@ -298,29 +304,17 @@ class CurveBuilder:
             )
         return tuple(rate / total for rate in rates)
 
-    def _saturate(self, shares: Sequence[float]) -> Batch:
-        """Find the rate of a closed loop with so many requests in flight that more do not help.
+    def _saturate(self) -> Generator[list[RateRun], list[RateMeasurement], bool]:
+        """Find the rate of a closed loop that is deep enough, and return True if it settles.
 
-        If the queues of such a loop do not settle within the budget of a run, the audit refuses it, and open
-        loops are searched instead.
+        Otherwise its queues need more than the budget of a run, and the audit refuses it.
         """
-        in_flight = _IN_FLIGHT_PER_OSD * self.scenario.cluster.osd_count
-        in_flight = max(_IN_FLIGHT_MIN, min(in_flight, _IN_FLIGHT_MAX // 4))
-        best = yield from self._batch([self._closed(in_flight, 0)])
-        while 2 * in_flight <= _IN_FLIGHT_MAX and not self._reaches_bound(best[0]):
-            more = yield from self._batch([self._closed(2 * in_flight, 0)])
-            gain = more[0].iops / best[0].iops
-            settles = more[0].refused is None
-            if gain >= _GAIN_MIN or (gain > 1 and settles):
-                best = more
-                in_flight *= 2
-            if gain < _GAIN_MIN:
-                break
+        in_flight, first = yield from self._deep_enough()
         repetitions = [
             self._closed(in_flight, number)
             for number in range(1, self.settings.replications)
         ]
-        measured = best + (yield from self._batch(repetitions))
+        measured = [first, *(yield from self._batch(repetitions))]
         self.saturation = student_interval([one.iops for one in measured])
         longer = 1
         # While requests pile up at the busiest OSD, the others still serve more than the bound.
@@ -333,11 +327,24 @@ class CurveBuilder:
             measured = yield from self._batch(runs)
             self.saturation = student_interval([one.iops for one in measured])
         self.limited_by = measured[0].bottleneck
-        if self.settings.unchecked:
-            return
-        if any(one.refused for one in measured):
-            yield from self._search(shares, 0.0, self.saturation.mean)
-        self._check_saturation()
+        return self.settings.unchecked or all(one.refused is None for one in measured)
+
+    def _deep_enough(
+        self,
+    ) -> Generator[list[RateRun], list[RateMeasurement], tuple[int, RateMeasurement]]:
+        """Return the requests in flight of a closed loop that more do not help, and its first run."""
+        in_flight = _IN_FLIGHT_PER_OSD * self.scenario.cluster.osd_count
+        in_flight = max(_IN_FLIGHT_MIN, min(in_flight, _IN_FLIGHT_MAX // 4))
+        (best,) = yield from self._batch([self._closed(in_flight, 0)])
+        while 2 * in_flight <= _IN_FLIGHT_MAX and not self._reaches_bound(best):
+            (more,) = yield from self._batch([self._closed(2 * in_flight, 0)])
+            gain = more.iops / best.iops
+            if gain >= _GAIN_MIN or (gain > 1 and more.refused is None):
+                best = more
+                in_flight *= 2
+            if gain < _GAIN_MIN:
+                break
+        return in_flight, best
 
     def _reaches_bound(self, measured: RateMeasurement) -> bool:
         """Return True if a rate is so near to the bound that more requests in flight cannot help.
@@ -345,16 +352,18 @@ class CurveBuilder:
         More requests for objects only lengthen the time in which small ones pass large ones at the gateways.
         """
         if self.scenario.workload.is_s3:
-            bound, part = self.bound, _NEAR_BOUND
-        else:
-            bound, part = self._exact_bound(), 1 / _GAIN_MIN
-        return bound is not None and measured.iops >= part * bound.iops
+            return (
+                self.bound is not None
+                and measured.iops >= _NEAR_BOUND * self.bound.iops
+            )
+        exact = self._exact_bound()
+        return exact is not None and measured.iops >= exact.iops / _GAIN_MIN
 
     def _check_saturation(self) -> None:
         """Refuse the curve if its saturation, by which all rates are chosen, is above the bound."""
         assert self.saturation is not None
         above = self._above_bound(self.saturation)
-        if above is not None:
+        if above is not None and not self.settings.unchecked:
             cell = self.cell
             name = f"{cell.scheme} {cell.op} {cell.pattern} at saturation"
             raise RefusedError(f"{name}: {above}")
