@@ -103,12 +103,12 @@ def test_only_the_schemes_of_a_figure(figure, image, schemes):
 
 
 def test_a_course_of_a_sample_has_the_rates_of_all_requests():
-    """Given overwrites, when one of four is simulated in a quarter of the time."""
+    """Given overwrites, when one of five is simulated in a fifth of the time."""
     (task,) = (t for t in tasks_for(figures=["20"]) if t.name == "fig20-overwrite")
-    assert task.every == 4
+    assert task.every == 5
     courses = [
         pl.DataFrame(replace(task, duration_s=8.0, every=every).perform())
-        for every in (1, 4)
+        for every in (1, task.every)
     ]
     for course in courses:
         assert course["time_s"].to_list() == list(range(1, 9))
