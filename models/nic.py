@@ -33,8 +33,8 @@ class NicModel(MeasuredModel):
     #: Bytes on the wire that a frame adds to its payload: TCP, IP and Ethernet headers, preamble, check
     #: sequence and inter-frame gap [B]
     frame_overhead_bytes: int
-    #: Part of the overhead that operating systems count as traffic: IP and TCP headers [B]. Counters of
-    #: interfaces and of this simulator include it.
+    #: Part of the overhead that counters at the IP level, and those of this simulator, include: IP and TCP
+    #: headers [B]. Linux's counters of an Ethernet interface also include its header, 14 B.
     frame_header_bytes: int
     latency_ns: (
         float  #: One-way latency beyond serialisation: stack, switch and wire [ns]
@@ -45,7 +45,7 @@ class NicModel(MeasuredModel):
         return max(1, -(-size_bytes // self.frame_payload_bytes))
 
     def traffic_bytes(self, size_bytes: int) -> int:
-        """Return the bytes that interface counters show for a message [B]."""
+        """Return the bytes that counters at the IP level show for a message [B]."""
         return size_bytes + self.frames(size_bytes) * self.frame_header_bytes
 
     def serialise_ns(self, size_bytes: int) -> float:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.problems import AnswerError, Problem
+from stripesim.models.problems import AnswerError, Problem, ProblemsError
 from stripesim.sim.ceph.clients.objects import S3Load
 from stripesim.sim.ceph.clients.stationary import ages_at_start
 from stripesim.sim.ceph.clients.workload import (
@@ -246,6 +247,24 @@ class RunSettings:
     bin_ns: int = 0
     followed: IntArray | None = None
     earlier: Requests | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("until_ns", "timeout_ns", "bin_ns"):
+            time_ns: object = getattr(self, name)
+            if time_ns is None and name == "until_ns":
+                continue
+            # A fraction would end the run within an event, and a negative width of bins never.
+            if not isinstance(time_ns, Integral) or int(time_ns) < 0:
+                wanted = "a whole number of ns, at least 0"
+                raise ProblemsError(Problem(key=name, got=repr(time_ns), wanted=wanted))
+        warm_up: object = self.warm_up
+        if warm_up is None:
+            return
+        if not isinstance(warm_up, Real) or not 0 <= float(warm_up) < 1:
+            wanted = "a part of the run, 0 to below 1"
+            raise ProblemsError(
+                Problem(key="warm_up", got=repr(warm_up), wanted=wanted)
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -91,8 +91,10 @@ def checking_arguments(
         problems = list(_type_problems(function, parameters, bound))
         if problems:
             raise AnswerError(*problems)
+        numbers = [_plain(value) for value in args]
+        named = {key: _plain(value) for key, value in keywords.items()}
         try:
-            return function(*args, **keywords)
+            return function(*numbers, **named)
         except ValueError as error:
             rename = partial(_with_arguments, names={*parameters, *keywords})
             if isinstance(error, ProblemsError):
@@ -253,6 +255,11 @@ def _is_of(value: Any, kind: Any) -> bool:
     if kind is float:
         return isinstance(value, Integral) or not isnan(cast(float, value))
     return True
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of NumPy, as notebooks have it, as the number of Python that functions take."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _with_arguments(message: str, names: Collection[str]) -> str:

@@ -59,22 +59,36 @@ class Chunk:
 
 @dataclass(frozen=True)
 class BlockTrace:
-    """A block trace in memory."""
+    """A block trace in memory, as `stripesim.load_trace` returns it. Its length counts requests.
 
-    #: One row per request, sorted by issue (ties in file order): `issue_ns` (0 for the first request),
-    #: `dispatch_ns` (sent to the device) and `complete_ns` (both null if not recorded), `device`,
-    #: `offset_bytes`, `length_bytes`, `is_write`
+    Attributes
+    ----------
+    requests
+        One row per request, sorted by issue (ties in file order): ``issue_ns`` (0 for the first request),
+        ``dispatch_ns`` (sent to the device) and ``complete_ns`` (both null if not recorded), ``device``,
+        ``offset_bytes``, ``length_bytes``, ``is_write``.
+    commands
+        One row per device command: the same columns without ``issue_ns``. The block layer merges and splits
+        requests, so commands differ from requests, and service times belong to commands. None if the format
+        does not record commands. Commands may start before 0, because a trace may begin during traffic.
+    format
+        Name of the detected or given format.
+    source
+        Name of the file.
+    origin_ns
+        Time of the first request on the trace's own clock [ns] (for MSR since 1601-01-01 UTC).
+    faults
+        Faults of the file.
+    counts
+        Numbers of lines that are not requests, such as flushes, merges and summary lines.
+    """
+
     requests: pl.DataFrame
-    #: One row per device command: the same columns without `issue_ns`. The block layer merges and splits
-    #: requests, so commands differ from requests, and service times belong to commands. None if the format
-    #: does not record commands. Commands may start before 0, because a trace may begin during traffic.
     commands: pl.DataFrame | None
-    format: str  #: Name of the detected or given format
-    source: str  #: Name of the file
-    #: Time of the first request on the trace's own clock [ns] (for MSR since 1601-01-01 UTC)
+    format: str
+    source: str
     origin_ns: int = 0
-    faults: Faults = field(default_factory=Faults)  #: Faults of the file
-    #: Numbers of lines that are not requests, such as flushes, merges and summary lines
+    faults: Faults = field(default_factory=Faults)
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:

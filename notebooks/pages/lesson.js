@@ -85,10 +85,12 @@ globalThis.lessons = (() => {
     return isTie && digits.at(-1) % 2 === 0 ? Number(digits + power) : Number(value.toPrecision(3));
   }
 
-  // Numbers may have commas between thousands. 1e999 is no number that an answer can be.
+  // Commas may separate thousands: 12,500 is a number, 0,125 and 12,5 are none. 1e999 is no number that an answer can be.
   function read(text) {
-    const number = text.trim().replace(/,(?=\d{3}(\D|$))/g, "");
-    return number === "" || !Number.isFinite(Number(number)) ? text.trim() : String(Number(number));
+    const typed = text.trim();
+    const isGrouped = /^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$/.test(typed);
+    const number = isGrouped ? typed.replaceAll(",", "") : typed;
+    return number === "" || !Number.isFinite(Number(number)) ? typed : String(Number(number));
   }
 
   // As `Question.judge` of teach.py.

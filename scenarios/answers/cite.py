@@ -278,8 +278,11 @@ def _provenance(folder: Path) -> dict[str, Any]:
 def _named_sets(configuration: Mapping[str, Any]) -> Iterator[str]:
     """Yield the parameter sets and drives that a scenario names."""
     cluster = configuration.get("cluster") or {}
-    yield str(cluster.get("parameters", ""))
-    yield str(cluster.get("drive", ""))
+    for key in ("parameters", "drive", "ssd"):
+        name = cluster.get(key)
+        # In 0.2.0, `ssd` was the name, and `drive` a table of numbers in place of those of the set.
+        if isinstance(name, str):
+            yield name
     plan = configuration.get("plan") or {}
     yield from map(str, plan.get("drive") or ())
 
@@ -327,15 +330,20 @@ def _tool(version: str) -> Citation:
 def _parameter_set(name: str, version: str) -> Citation:
     key = f"stripesim-{_key_text(Path(name).stem)}"
     fields = {"title": f"Parameter set {Path(name).name}"}
-    if name in names():
-        fields = {
-            "author": _data()["tool"]["organization"],
-            "title": f"Parameter set {name} of stripesim",
-            "howpublished": f"Version {version}",
-            "note": _counts(name),
-        }
-    else:
+    if name.endswith(".toml"):
         fields["note"] = "A set of numbers that does not ship with stripesim"
+        return Citation(key, "misc", "parameters", fields, by_organization=True)
+    fields = {
+        "author": _data()["tool"]["organization"],
+        "title": f"Parameter set {name} of stripesim",
+        "howpublished": f"Version {version}",
+    }
+    if name not in names():
+        fields["note"] = f"A set that version {__version__} does not have"
+    elif version == __version__:
+        fields["note"] = _counts(name)
+    else:
+        fields["note"] = f"In version {__version__}: {_counts(name)}"
     return Citation(key, "misc", "parameters", fields, by_organization=True)
 
 

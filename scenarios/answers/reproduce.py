@@ -58,7 +58,14 @@ def answer_of_verification(folder: str | Path) -> Answer:
     for name, compute in _COMPUTED.items():
         if (folder / name).is_file():
             stored = _kept_file(folder / name)
-            provenance = _checked(folder, stored.get("provenance"), {"configuration"})
+            of_provenance, of_document = _NEEDED[name]
+            needed = {"configuration", *of_provenance}
+            provenance = _checked(folder, stored.get("provenance"), needed)
+            missing = of_document - stored.keys()
+            if missing:
+                got = f"a document without {', '.join(sorted(missing))}"
+                place = str(folder / name)
+                raise AnswerError(Problem(place=place, got=got, wanted=_WANTED))
             again = compute(_scenario(provenance), provenance, stored)
             lines = [_values(one) for one in (stored, json.loads(json_text(again)))]
             return _verified(folder, provenance, "values", *lines)
@@ -106,7 +113,7 @@ def _load(
         engine=engine,
         p99_bounds_s=[bound_ns / 1e9 for bound_ns in sorted(bounds_ns)],
         requests=provenance.get("requests"),
-        unchecked=bool(stored["refusals"]),
+        unchecked=bool(stored.get("refusals")),
     )
     curves = load_curves(scenario, settings)
     return dict(answer_of_load(scenario, curves, engine=engine).document)
@@ -140,7 +147,7 @@ def _rehearsal(
     from stripesim.scenarios.answers.rehearse.rehearse import rehearse
 
     # Both engines give the same nanoseconds.
-    return rehearse(scenario, unchecked=bool(stored["refusals"]))
+    return rehearse(scenario, unchecked=bool(stored.get("refusals")))
 
 
 def _durability(
@@ -149,7 +156,7 @@ def _durability(
     from stripesim.scenarios.answers.durability.durability import answer
 
     is_unchecked = any(
-        row["refused"] and row["nines"] is not None for row in stored["rows"]
+        row.get("refused") and row["nines"] is not None for row in stored["rows"]
     )
     return answer(
         scenario,
@@ -171,6 +178,15 @@ _COMPUTED: Final[
     "plan.json": _plan,
     "rehearsal.json": _rehearsal,
     "durability.json": _durability,
+}
+#: What is read of an answer that is computed again: keys of its provenance, and of its document. Answers of
+#: versions before 0.4.0 state no refusals.
+_NEEDED: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
+    "load.json": (frozenset({"engine"}), frozenset({"curves"})),
+    "vms.json": (frozenset({"engine", "replications"}), frozenset({"vms"})),
+    "plan.json": (frozenset({"engine"}), frozenset()),
+    "rehearsal.json": (frozenset(), frozenset()),
+    "durability.json": (frozenset({"method", "walks"}), frozenset({"rows"})),
 }
 
 

@@ -321,7 +321,7 @@ class ClusterSpec(ScenarioTable):
     only."""
     ec_optimizations: bool | None = None
     """Set the flag allow_ec_optimizations (FastEC) on erasure-coded pools. Default: true where the
-    generation supports it."""
+    generation supports it, although Ceph itself sets it only on request."""
     direct_reads: bool = False
     """Let clients read shards of erasure-coded objects directly, not through the primary. Generation
     umbrella only."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from reprlib import repr as short_repr
 from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
@@ -310,6 +311,14 @@ def _override(document: Draft, item: str | Override) -> None:
     """Apply an override, or record the problem with it."""
     if isinstance(item, str):
         _override_from_text(document, item)
+        return
+    given: object = item
+    if not isinstance(given, Override):
+        wanted = (
+            "text such as workload.requests=2000, or a mapping in place of the list"
+        )
+        problem = Problem(place="--set", got=short_repr(given), wanted=wanted)
+        document.loose.append(problem)
         return
     written = _override_path(item.key)
     if written is None:

@@ -26,6 +26,7 @@ read as ``kB``.
 import math
 import re
 from fractions import Fraction
+from numbers import Integral
 from typing import Final
 
 from stripesim.models.problems import AnswerError, ProblemsError
@@ -88,14 +89,16 @@ def parse_size_bytes(value: int | str) -> int:
     >>> parse_size_bytes("4k"), parse_size_bytes("4KiB"), parse_size_bytes("1MB"), parse_size_bytes(512)
     (4096, 4096, 1000000, 512)
     """
-    if isinstance(value, bool) or not isinstance(value, int | str):
+    # NumPy's whole numbers too, which notebooks have.
+    given: object = value
+    if isinstance(given, bool) or not isinstance(given, Integral | str):
         raise ProblemsError(
             f'got {value!r}, wanted a whole number of bytes or text such as "4k", "4MiB", "1GB"'
         )
-    if isinstance(value, int):
-        size = Fraction(value)
+    if isinstance(given, Integral):
+        size = Fraction(int(given))
     else:
-        match = _SIZE.fullmatch(value.strip())
+        match = _SIZE.fullmatch(given.strip())
         if match is None or match["suffix"] not in _FACTOR_BYTES:
             raise ProblemsError(
                 f'got {value!r}, wanted a number with one of the units B, k, KiB, kB, M, MiB, MB, G, … ("4k")'

@@ -30,7 +30,7 @@ YES: Final = "yes"
 #: Values proposed where the scenario states none. The form shows all of them.
 RATE_PER_S: Final = 1000.0
 _READ_FRACTION: Final = 0.7
-_STORED_BYTES: Final = 10e12
+STORED_BYTES: Final = 10e12
 
 # Stops of sliders.
 _COUNTS: Final = (*range(1, 33), 36, 40, 48, 56, 64, 80, 100, 128, 160, 200)
@@ -323,7 +323,7 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
     domain = cluster.failure_domain_erasure
     if parse_scheme(scheme).kind == "replicated":
         domain = cluster.failure_domain_replicated
-    stored_bytes = plan.stored_bytes or cluster.stored_bytes or _STORED_BYTES
+    stored_bytes = plan.stored_bytes or cluster.stored_bytes or STORED_BYTES
     # An invented growth would say when the cluster is full.
     growth_bytes = plan.growth_bytes_per_day or 0.0
     values: dict[str, str | float] = {

@@ -708,8 +708,7 @@ def added_hosts(job: Job) -> Picture:
         *_latency_rows(changes),
     ]
     movements = [
-        f"{names[side]} moves {bytes_text(change['bytes_moved'])} in {duration_text(change['duration_s'])}"
-        for side, change in changes.items()
+        _movement_words(names[side], change) for side, change in changes.items()
     ]
     rate = short(next(iter(changes.values()))["rate_per_s"])
     warnings = dict.fromkeys(
@@ -724,6 +723,13 @@ def added_hosts(job: Job) -> Picture:
         source=f"Movement is exact, from CRUSH; time and latency are simulated on a sample at {rate} "
         f"requests/s. `stripesim rehearse` plays all mClock profiles. {'; '.join(warnings)}",
     )
+
+
+def _movement_words(name: str, change: Mapping[str, Any]) -> str:
+    moved = f"{name} moves {bytes_text(change['bytes_moved'])}"
+    if change["duration_s"] is None:
+        return f"{moved}, and its numbers below say why the time is not known"
+    return f"{moved} in {duration_text(change['duration_s'])}"
 
 
 def _latency_rows(changes: Mapping[str, Mapping[str, Any]]) -> list[BarRow]:

@@ -1,16 +1,27 @@
-"""Propose values for the form where a scenario states none: a second code to compare, and a rate to try."""
+"""Propose values for the form where a scenario states none: a second code, a rate and an amount of data."""
 
+import math
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
 from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.files import content_of
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
-from stripesim.web.controls import NO, RATE_PER_S, SIDES, defaults, rate_of
+from stripesim.web.controls import (
+    NO,
+    RATE_PER_S,
+    SIDES,
+    STORED_BYTES,
+    defaults,
+    rate_of,
+)
 from stripesim.web.options import scenario_of
 
 #: Codes that are considered: RS(k,m) and copies.
@@ -20,6 +31,8 @@ _PARITIES_MAX: Final = 4
 _OSDS_MAX: Final = 1000
 #: Part of the lowest bound that a proposed rate takes at most.
 _BOUND_PART: Final = 0.5
+#: Part of the drives that proposed data take at most, so that they fit with a host lost.
+_DRIVES_PART: Final = 0.5
 _MANTISSAS: Final = (5, 2, 1)
 #: Controls of keys of [cluster] whose defaults are no cluster's own.
 _CLUSTER_KEYS: Final = (
@@ -43,8 +56,12 @@ def first_values(base: Scenario, side: str) -> dict[str, str]:
         if guess is not None:
             # Ceph's stretch mode is for the copies of the scenario alone.
             values |= {"scheme": guess, "stretch": NO}
+    if base.cluster.osd_count > _OSDS_MAX:
+        return values
     if rate_of(base) is None:
         values["rate_per_s"] = f"{_proposed_rate_per_s(_Hashed(base)):g}"
+    if not _states_data(base):
+        values["stored_tb"] = f"{_proposed_data_tb(_Hashed(base)):g}"
     return values
 
 
@@ -83,7 +100,6 @@ def guessed_scheme(base: Scenario) -> str | None:
 
 def unstated(base: Scenario) -> frozenset[str]:
     """Return the names of the controls whose first values a scenario does not state: guesses of the page."""
-    plan = base.plan or PlanSpec()
     durability = base.durability or DurabilitySpec()
     cluster = base.cluster
     load = base.workload
@@ -92,11 +108,17 @@ def unstated(base: Scenario) -> frozenset[str]:
         "generation": "generation" in base.model_fields_set,
         **_stated_requests(load),
         "rate_per_s": rate_of(base) is not None,
-        "stored_tb": bool(plan.stored_bytes or cluster.stored_bytes),
+        "stored_tb": _states_data(base),
         "afr_percent": durability.afr is not None,
     }
+    plan = base.plan or PlanSpec()
     varied = {key for key in _OF_PLAN if getattr(plan, key)}
     return frozenset(key for key, is_stated in stated.items() if not is_stated) - varied
+
+
+def _states_data(base: Scenario) -> bool:
+    plan = base.plan or PlanSpec()
+    return bool(plan.stored_bytes or base.cluster.stored_bytes)
 
 
 def _stated_requests(load: WorkloadSpec) -> dict[str, bool]:
@@ -155,34 +177,48 @@ class _Hashed:
 def _proposed_rate_per_s(hashed: _Hashed) -> float:
     """Return the usual rate, or less if half of the lower option's bound is less, as 1, 2 or 5 × 10ⁿ."""
     base = hashed.base
-    if base.cluster.osd_count > _OSDS_MAX:
-        return RATE_PER_S
     rates = [RATE_PER_S]
+    for values in _options(base):
+        # The form shows what is wrong with an option.
+        with suppress(ValueError):
+            scenario = scenario_of(base, values, {})
+            bounds = bounds_of(scenario, scenario.schemes[0])
+            rates += [_BOUND_PART * bound.iops for bound in bounds[:1]]
+    return max(1.0, _rounded_down(min(rates)))
+
+
+@lru_cache(maxsize=64)
+def _proposed_data_tb(hashed: _Hashed) -> float:
+    """Return the usual data, or less if half of an option's drives hold less, as 1, 2 or 5 × 10ⁿ [TB]."""
+    base = hashed.base
+    data_bytes = [STORED_BYTES]
+    for values in _options(base):
+        with suppress(ValueError):
+            scenario = scenario_of(base, values, {})
+            osd_bytes = drives_of(scenario, build_models(scenario)).osd_bytes
+            code = parse_scheme(scenario.schemes[0])
+            if osd_bytes is not None:
+                raw_bytes = scenario.cluster.osd_count * osd_bytes
+                data_bytes.append(_DRIVES_PART * raw_bytes / code.storage_overhead)
+    return _rounded_down(min(data_bytes) / 1e12)
+
+
+def _options(base: Scenario) -> Iterator[dict[str, str]]:
+    """Yield the values of both options that the scenario states or the form has."""
     for side in SIDES:
         values = defaults(base, side)
         guess = guessed_scheme(base) if side == "b" else None
         if guess is not None:
             values |= {"scheme": guess, "stretch": NO}
-        try:
-            scenario = scenario_of(base, values, {})
-            bounds = bounds_of(scenario, scenario.schemes[0])
-        except ValueError:
-            # The form shows what is wrong with the option.
-            continue
-        rates += [_BOUND_PART * bound.iops for bound in bounds[:1]]
-    return _rounded_down(min(rates))
+        yield values
 
 
-def _rounded_down(rate_per_s: float) -> float:
-    """Round down to 1, 2 or 5 times a power of ten.
+def _rounded_down(value: float) -> float:
+    """Round a positive number down to 1, 2 or 5 times a power of ten.
 
     >>> _rounded_down(285.0), _rounded_down(1000.0), _rounded_down(0.3)
-    (200.0, 1000.0, 1.0)
+    (200.0, 1000.0, 0.2)
     """
-    power = 1.0
-    while 10 * power <= rate_per_s:
-        power *= 10
-    for mantissa in _MANTISSAS:
-        if mantissa * power <= rate_per_s:
-            return mantissa * power
-    return 1.0
+    power = math.floor(math.log10(value))
+    mantissa = next((one for one in _MANTISSAS if one * 10.0**power <= value), 1)
+    return mantissa * 10.0**power

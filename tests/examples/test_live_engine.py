@@ -17,6 +17,7 @@ from stripesim.scenarios.answers.engine_page import page as live_engine
 from stripesim.sim import kernels
 from stripesim.sim.engine.compiled.engine import run
 from stripesim.sim.engine.compiled.kernel import run_machine
+from support.axe import needs_axe, violations
 from support.chromium import headless_chromium
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -383,6 +384,57 @@ def test_the_address_holds_what_was_chosen(chrome, page):
         chrome.execute_script("return document.getElementById('schemes').value") == "1"
     )
     assert chrome.get_log("browser") == []
+
+
+def _label(chrome, picture):
+    """Return what a screen reader says of a picture, in its parts."""
+    svg = chrome.find_element("css selector", f"#{picture} svg")
+    return svg.get_attribute("aria-label").split("; ")
+
+
+def test_a_screen_reader_says_the_values_of_pictures(chrome, page):
+    chrome.get(page.as_uri())
+    _answered(chrome)
+    # The busy resources: each bar as drawn.
+    drawn = chrome.find_elements("css selector", "#busy text")
+    names, shares = drawn[::2], drawn[1::2]
+    bars = [
+        f"{name.text} {share.text}" for name, share in zip(names, shares, strict=True)
+    ]
+    assert bars
+    assert _label(chrome, "busy") == ["Busy resources", *bars]
+    # The latency curve: the median and p99 above it are on it.
+    shown = _numbers(chrome)
+    said = _label(chrome, "latency")
+    median, p99 = (
+        float(shown[name].split()[0]) for name in ("median", "99th percentile")
+    )
+    assert f"50 % below {median:g}" in said
+    assert f"99 % below {p99:g}" in said
+    # The load curve: its eight points and the choice.
+    *points, choice = _label(chrome, "load")[1:]
+    assert len(points) == 8
+    assert choice == f"your choice {shown['mean latency']} at {shown['throughput']}"
+
+
+def test_a_screen_reader_says_what_sliders_stand_for(chrome, page):
+    chrome.get(page.as_uri())
+    _answered(chrome)
+    # Steps of a factor of two, and of a tenth of a decade.
+    _choose(chrome, "depth", 3)
+    _choose(chrome, "rate", 10)
+    said = {
+        name: chrome.find_element("id", name).get_attribute("aria-valuetext")
+        for name in ("depth", "rate", "requests")
+    }
+    assert said == {"depth": "8", "rate": "3,200 /s", "requests": "1,000"}
+
+
+@needs_axe
+def test_axe_finds_no_violation_in_the_page(chrome, page):
+    chrome.get(page.as_uri())
+    _answered(chrome)
+    assert violations(chrome) == []
 
 
 def test_the_load_curve_has_enough_ticks_to_read_it(chrome, page):

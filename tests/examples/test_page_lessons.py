@@ -28,6 +28,7 @@ from stripesim.notebooks.teach import Lesson, Question, answer_text, signature
 from stripesim.scenarios.answers.engine_page.page import PARTS
 from stripesim.sim import kernels
 from stripesim.sim.engine.compiled.engine import run as run_compiled
+from support.axe import needs_axe, violations
 from support.chromium import headless_chromium
 
 SCRIPT = Path(__file__).resolve().parents[1] / "support" / "lesson_page.mjs"
@@ -141,6 +142,8 @@ def test_a_page_judges_as_python_does(tmp_path):
     ]
     texts = ["12.6", "12.8", "40", "-1", "0.004", "1e-3", "77", "1,077", "RS:6, 3", ""]
     texts += ["1e400", "-1e400", "Infinity", "inf", "nan"]
+    # A decimal comma makes no number, neither 125 nor 4.
+    texts += ["0,125", "0,004", "12,5", "1,23,456", "1077,000"]
     cases = [(text, *value) for value in values for text in texts]
     verdicts = node(tmp_path, {"runs": {}}, judged=cases)["verdicts"]
     for (text, value, tolerance, unit), verdict in zip(cases, verdicts, strict=True):
@@ -377,7 +380,7 @@ def solve_in(chrome, lesson):
         wrong = "rs:99,9" if isinstance(question.value, str) else question.value * 9
         field.send_keys(str(wrong))
         button.click()
-        saying(chrome, section, "Your prediction is not yet")
+        saying(chrome, section, "Your prediction is not right yet")
         has_picture = bool(LESSONS[lesson.name].questions[number].get("picture"))
         assert figure.is_displayed() == has_picture
         assert len(figure.find_elements("tag name", "svg")) == has_picture
@@ -421,7 +424,7 @@ def fill_in(chrome, lesson):
     for question, first, second in zip(
         lesson.questions.values(), said[::2], said[1::2], strict=True
     ):
-        assert "Your prediction is not yet" in first
+        assert "Your prediction is not right yet" in first
         assert "Right: " in second
         assert question.solution in second
     pictures = chrome.find_elements("css selector", "figure:not([hidden]) svg")
@@ -501,7 +504,7 @@ def test_hints_and_revealed_answers_are_handed_in(chrome, tmp_path, command):
     section = chrome.find_element("id", "question-1")
     section.find_element("tag name", "input").send_keys("1000")
     section.find_element("css selector", "button.first").click()
-    saying(chrome, section, "Your prediction is not yet")
+    saying(chrome, section, "Your prediction is not right yet")
     section.find_element("css selector", "button.reveal").click()
     saying(chrome, section, second.solution)
     path = handed_in(chrome, folder, name, "Ada")
@@ -582,7 +585,7 @@ def test_answers_stay_when_the_page_is_loaded_again_and_for_each_number(
     assert lesson["copies over code"].solution in section.text
     assert not section.find_element("tag name", "input").is_displayed()
     section = chrome.find_element("id", "question-2")
-    assert "Your prediction is not yet: too high" in section.text
+    assert "Your prediction is not right yet: too high" in section.text
     assert section.find_element("tag name", "svg").is_displayed()
     # Another number has its own answers, and the back button returns.
     field = chrome.find_element("id", "seed")
@@ -634,7 +637,7 @@ def test_the_queue_follows_its_sliders(chrome, tmp_path):
     section = chrome.find_element("id", "question-0")
     section.find_element("tag name", "input").send_keys("1e9")
     section.find_element("css selector", "button.first").click()
-    saying(chrome, section, "Your prediction is not yet")
+    saying(chrome, section, "Your prediction is not right yet")
     said = chrome.find_element("id", "live-said")
     move = (
         "const slider = document.getElementById(arguments[0]); slider.value = arguments[1];"
@@ -656,6 +659,39 @@ def test_the_queue_follows_its_sliders(chrome, tmp_path):
             return
         time.sleep(0.05)
     raise AssertionError(said.text)
+
+
+def test_a_screen_reader_says_hints_and_the_values_of_pictures(chrome, tmp_path):
+    opened(chrome, written(tmp_path, "first-steps"), "7")
+    lesson = opened_in_python("first-steps", "7")
+    names = LESSONS["first-steps"].names(lesson.data)
+    # A hint appears where it is announced, in an element that was displayed before.
+    section = chrome.find_element("id", "question-0")
+    hint = section.find_element("css selector", "form + .said")
+    assert hint.get_attribute("aria-live") == "polite"
+    assert hint.value_of_css_property("display") == "block"
+    section.find_element("css selector", "button.hint").click()
+    assert "In flight = rate" in hint.text
+    fill_in(chrome, lesson)
+    pictures = chrome.find_elements("css selector", "figure:not([hidden]) svg")
+    labels = [one.get_attribute("aria-label") for one in pictures]
+    # The second question divides these bars.
+    title, *bars = labels[0].split("; ")
+    assert title == "4 KiB writes per second"
+    rates = [float(bar.rpartition(" ")[2].replace(",", "")) for bar in bars]
+    assert rates == pytest.approx([names["copies"].rate, names["coded"].rate], rel=1e-3)
+    # The latency by which the last question is answered.
+    latency = f"{names['deeper'].mean_ms:.3g} at {lesson.data.deep}"
+    assert latency in labels[-1].split("; ")
+
+
+@needs_axe
+@pytest.mark.parametrize("name", ["first-steps", "queueing-theory"])
+def test_axe_finds_no_violation_in_a_lesson(name, chrome, tmp_path):
+    opened(chrome, written(tmp_path, name), "1")
+    assert violations(chrome) == []
+    fill_in(chrome, opened_in_python(name, "1"))
+    assert violations(chrome) == []
 
 
 @pytest.mark.parametrize("name", LESSONS)

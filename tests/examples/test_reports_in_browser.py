@@ -220,6 +220,18 @@ def test_a_table_keeps_its_meaning_where_it_is_restacked(opened):
     assert roles.count("image") + roles.count("img") == figures
 
 
+def test_a_report_moves_at_once_where_motion_is_reduced(browser, pages):
+    browser.get((pages / "sweep.html").as_uri())
+    behaviours = []
+    for motion in ("no-preference", "reduce"):
+        features = [{"name": "prefers-reduced-motion", "value": motion}]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        root = browser.find_element("tag name", "html")
+        behaviours.append(root.value_of_css_property("scroll-behavior"))
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert behaviours == ["smooth", "auto"]
+
+
 def test_a_report_prints_in_ink_on_white(opened):
     browser, _, _ = opened
     emulate(browser, "dark", media="print")

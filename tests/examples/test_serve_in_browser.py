@@ -283,6 +283,23 @@ def test_a_slider_moves_its_field_by_keyboard(page):
     assert slider.get_attribute("value") == "11"
 
 
+def test_a_print_shows_all_inputs(page):
+    # Given a window that shows a part of the inputs
+    resize(page, 1280, 500)
+    room = (
+        "const inputs = document.querySelector('.inputs');"
+        "return [inputs.clientHeight, inputs.scrollHeight]"
+    )
+    seen, whole = page.execute_script(room)
+    assert seen < whole
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        seen, whole = page.execute_script(room)
+        assert seen == whole
+    finally:
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_option_b_keeps_the_cluster_that_it_shared(page):
     type_into(page, "a.hosts", "16")
     page.find_element("name", "one_cluster").click()

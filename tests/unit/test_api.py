@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import stripesim
@@ -316,6 +317,14 @@ class EndlessNothing:
 
 
 SOURCE = EndlessNothing()
+CELL = ("scheme", "op", "pattern", "block_size_bytes")
+#: As of `run`, in place of the means of a sweep.
+ROWS_OF_CELL = pl.DataFrame({name: ["x"] for name in (*CELL, "queue_depth")})
+
+
+def simulated(scenario, **settings):
+    pool, workload = stripesim.pool(scenario), stripesim.workload(scenario)
+    return stripesim.simulate(pool, workload, **settings)
 
 
 @pytest.mark.parametrize(
@@ -409,6 +418,22 @@ SOURCE = EndlessNothing()
             lambda s: stripesim.simulate(stripesim.pool(s), SOURCE),
             "workload: take: got None, wanted Requests",
         ),
+        (lambda s: stripesim.run(s, sets=[5]), "sets: got 5, wanted text such as"),
+        (lambda s: stripesim.run(s, sets=[("a.b", 8)]), "sets: got ('a.b', 8), wanted"),
+        (
+            lambda _: stripesim.draw_all(pl.DataFrame({"op": ["read"]})),
+            "rows: got no column scheme, pattern, block_size_bytes, latency_mean_ns, wanted",
+        ),
+        (
+            lambda s: stripesim.draw_sweep(ROWS_OF_CELL, ["queue_depth"]),
+            "aggregated: got no column replications, wanted SweepResult.aggregated",
+        ),
+        (lambda s: simulated(s, until_ns="x"), "until_ns: got 'x', wanted a whole"),
+        (lambda s: simulated(s, until_ns=1.5), "until_ns: got 1.5, wanted a whole"),
+        (lambda s: simulated(s, timeout_ns=-3), "timeout_ns: got -3, wanted a whole"),
+        # It never ended.
+        (lambda s: simulated(s, bin_ns=-1), "bin_ns: got -1, wanted a whole number"),
+        (lambda s: simulated(s, warm_up=1), "warm_up: got 1, wanted a part of the run"),
     ],
 )
 def test_an_argument_of_a_wrong_type_or_value_is_named(call, message):
@@ -428,6 +453,15 @@ def test_numbers_of_numpy_are_arguments():
     over = {"workload.queue_depth": np.array([2])}
     swept = stripesim.sweep(scenario, over, replications=np.int64(1), jobs=np.int32(1))
     assert swept.rows["workload.queue_depth"].unique().to_list() == [2]
+    same = [
+        stripesim.run(scenario, seed=seed, costs=False, unchecked=True)
+        for seed in (np.int64(3), 3)
+    ]
+    assert same[0]["completions_sha256"] == same[1]["completions_sha256"]
+    size = np.array([8192])[0]
+    (timeline,) = stripesim.explain("write", "rep:3", size, with_parameters=False)
+    assert timeline.size_bytes == 8192
+    assert stripesim.parse_size_bytes(size) == 8192
 
 
 def test_a_size_as_text_is_written_exactly():

@@ -117,11 +117,29 @@ def test_a_run_cites_its_own_version_sets_release_and_schemes(tmp_path):
 
     assert entries["stripesim"].fields["howpublished"] == "Version 0.1.9"
     assert entries["stripesim-nvme"].role == "parameters"
-    assert "fitted" in entries["stripesim-nvme"].fields["note"]
+    # The counts are those of the set that ships today.
+    note = entries["stripesim-nvme"].fields["note"]
+    assert re.match(
+        rf"In version {re.escape(__version__)}: \d+ numbers: .*fitted", note
+    )
     assert entries["ceph-reef"].fields["howpublished"].startswith("Source code, v18")
     # Clay's paper, the drive's data sheet, CRUSH, and the host of the fit; no LRC, no study.
     assert {"vajha2018", "pm983", "weil2006", "clyso2024"} <= set(entries)
     assert not {"sathiamoorthy2013", "han2024"} & set(entries)
+
+
+def test_a_set_of_an_earlier_version_is_cited_as_such(tmp_path):
+    # 0.2.0 called the set kraken so, and the drive `ssd`.
+    drive = {"channels": None, "read_base_ns": None}
+    cluster = {"parameters": "koh2017", "ssd": "intel-730", "drive": drive}
+    configuration = {"schemes": ["rep:3"], "cluster": cluster}
+    folder = written(tmp_path, stripesim="0.2.0", configuration=configuration)
+    entries = {entry.key: entry for entry in cite_run(folder)}
+    sets = {key for key, entry in entries.items() if entry.role == "parameters"}
+    assert sets == {"stripesim-koh2017", "stripesim-intel-730"}
+    fields = entries["stripesim-koh2017"].fields
+    assert fields["howpublished"] == "Version 0.2.0"
+    assert fields["note"] == f"A set that version {__version__} does not have"
 
 
 def test_a_sweep_cites_what_it_varied(tmp_path):

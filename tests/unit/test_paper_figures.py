@@ -180,6 +180,10 @@ def test_latex_has_no_bare_sign():
     assert latex_text("a_b {50 %} #1 ~ \\") == (
         r"a\_b \{50 \%\} \#1 \textasciitilde{} \textbackslash{}"
     )
+    # The recommended settings of placement groups, in a caption. The usual fonts of LaTeX have no star.
+    assert latex_text("★: recommended ≤ 5 µs") == (
+        r"$\star$: recommended $\leq$ 5 \textmu{}s"
+    )
 
 
 def test_a_legend_gets_as_many_columns_as_fit():

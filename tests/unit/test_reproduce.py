@@ -227,6 +227,34 @@ def test_a_changed_value_of_an_answer_is_found(
     assert "\nrows[0].mttdl_hours: stored 1, again " in printed
 
 
+@pytest.mark.usefixtures("two_replications")
+@pytest.mark.parametrize("name", ["load", "durability"])
+def test_an_answer_of_a_version_without_an_audit_is_computed_again(
+    name: str, tmp_path: Path, command: Command
+) -> None:
+    out = answered(name, tmp_path, command)
+    stored = out / f"{name}.json"
+    document = json.loads(stored.read_text())
+    # As 0.3.0 wrote it: no refusals
+    document["provenance"]["stripesim"] = "0.3.0"
+    document.pop("refusals", None)
+    for row in document.get("rows", ()):
+        del row["refused"]
+    stored.write_text(json.dumps(document))
+    status, printed, err = command("cite", out, "--verify")
+    assert err == ""
+    assert "(stored, stripesim 0.3.0)" in printed
+    if name == "durability":
+        assert status == 1
+        assert "rows[0].refused: stored none, again null" in printed
+    # A document without its answer is none.
+    del document["rows" if name == "durability" else "curves"]
+    stored.write_text(json.dumps(document))
+    status, printed, err = command("cite", out, "--verify")
+    assert (status, printed) == (2, "")
+    assert "got a document without" in err
+
+
 def test_refuses_a_folder_without_rows_and_one_of_another_command(
     tmp_path: Path, command: Command
 ) -> None:

@@ -56,7 +56,7 @@ from stripesim.web.experiments import SKETCHED_PARTS, Settings, warm_up
 from stripesim.web.experiments import load_curve as load_points
 from stripesim.web.jobs import RUNNING_MAX, Job, JobBoard
 from stripesim.web.options import option_of, toml_of
-from stripesim.web.pictures import load_curve
+from stripesim.web.pictures import _movement_words, load_curve
 from stripesim.web.state import LabState
 from stripesim.web.uploads import (
     PACKED,
@@ -945,6 +945,32 @@ def test_the_proposed_rate_is_below_the_bound_of_both_options():
     for side in SIDES:
         bounds = option_of(base, state.values[side]).answers.bounds
         assert 0 < rate_per_s <= bounds[0].iops / 2
+
+
+def test_the_proposed_data_fits_both_options():
+    # 4 × 2 drives of 3.84 TB are 30.72 TB. Half of them hold 5.12 TB in three copies: 5 TB.
+    small = BASE.replace("osds_per_host = 4", "osds_per_host = 2").replace(
+        "hosts = 8", 'hosts = 4\nfailure_domain_erasure = "osd"'
+    )
+    base = parse_scenario(small)
+    state = state_of(base, {})
+    assert state.guesses["stored_tb"] == "5"
+    for side in SIDES:
+        numbers = option_of(base, state.values[side]).numbers
+        assert "days" not in {one.key for one in numbers}
+    # 30 GB in place of 30.72 TB, as in a class: 0.005 TB.
+    tiny = small.replace("hosts = 4", 'hosts = 4\ndrive_bytes = "3.84GB"')
+    assert state_of(parse_scenario(tiny), {}).guesses["stored_tb"] == "0.005"
+    # What the scenario states stays.
+    stated = small.replace("hosts = 4", 'hosts = 4\nstored_bytes = "9TB"')
+    assert state_of(parse_scenario(stated), {}).values["a"]["stored_tb"] == "9"
+
+
+def test_a_movement_without_a_known_time_is_a_sentence():
+    moved = {"bytes_moved": 7.34e12, "duration_s": None}
+    assert "moves 7.34 TB, and" in _movement_words("A rep:3", moved)
+    known = _movement_words("A rep:3", moved | {"duration_s": 7200})
+    assert known == "A rep:3 moves 7.34 TB in 2 h"
 
 
 def test_data_that_does_not_fit_is_full_also_without_growth():

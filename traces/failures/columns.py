@@ -37,26 +37,38 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True)
 class FailureTrace:
-    """A record of failures over time."""
+    """A record of failures over time, as `stripesim.load_trace` returns it. Its length counts events.
 
-    #: `time_s` (seconds like Unix time; some sources use local time), `component` (the part that fails),
-    #: `node` (its location), `rack` (the smallest group above the node in the source: rack, cluster or
-    #: system), `up` (the new state), `reason` (for going down, in the source's words). Unknown cells are
-    #: null.
+    Attributes
+    ----------
+    events
+        One row per change of a state: ``time_s`` (seconds like Unix time; some sources use local time),
+        ``component`` (the part that fails), ``node`` (its location), ``rack`` (the smallest group above the
+        node in the source: rack, cluster or system), ``up`` (the new state), ``reason`` (for going down, in
+        the source's words). Unknown cells are null.
+    spans
+        Periods of one state from ``start_s`` to ``stop_s``. ``left_cut``: it started before the record.
+        ``right_cut``: its end was not observed. ``entry_age_s``: age of the component at the start, if
+        recorded. None if the source records only failures.
+    format
+        Format that the file was read as.
+    source
+        Name of the file.
+    population
+        Number of observed components, including those that never failed, or None if unknown.
+    faults
+        Faults of the file.
+    counts
+        Numbers of lines that are not events.
+    """
+
     events: pl.DataFrame
-    #: Periods of one state from `start_s` to `stop_s`. `left_cut`: it started before the record. `right_cut`:
-    #: its end was not observed. `entry_age_s`: age of the component at the start, if recorded. None if the
-    #: source records only failures.
     spans: pl.DataFrame | None
-    #: Format that the file was read as, and its name
     format: str
     source: str
-    #: Number of observed components, including those that never failed, or None if unknown
     population: int | None = None
-    faults: Faults = field(default_factory=Faults)  #: Faults of the file
-    counts: Mapping[str, int] = field(
-        default_factory=dict
-    )  #: Numbers of lines that are not events
+    faults: Faults = field(default_factory=Faults)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.events.height

@@ -36,9 +36,14 @@ globalThis.charts = (() => {
     return String(number);
   }
 
-  function plot(title, xs, ys, draw, xLog = false, yLog = false) {
+  // A screen reader reads the label of a picture and none of the letters in it, so the label states the values.
+  const picture = (height, title, values) => `<svg viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${[title, ...values].join("; ")}">`;
+
+  const three = (number) => number >= 999.5 ? String(Math.round(number)) : String(Number(number.toPrecision(3)));
+
+  function plot(title, xs, ys, draw, xLog = false, yLog = false, values = []) {
     const x = scale(...xs, LEFT, WIDTH - RIGHT, xLog), y = scale(...ys, HEIGHT - BOTTOM, TOP, yLog);
-    let svg = `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${title}">`;
+    let svg = picture(HEIGHT, title, values);
     for (const one of ticks(...ys, yLog))
       svg += `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${y(one)}" y2="${y(one)}"/><text x="${LEFT - 6}" y="${y(one) + 4}" text-anchor="end">${short(one)}</text>`;
     for (const one of ticks(...xs, xLog))
@@ -80,11 +85,14 @@ globalThis.charts = (() => {
     return bars("Busy resources", shown);
   }
 
+  const SAID_SHARES = [.1, .25, .5, .75, .9, .99];
+
   // Percentiles over latency, up to a share of the requests.
   function percentiles(title, found, highest, unit_ns) {
     const shares = Array.from({ length: Math.round(highest * 100) }, (_, index) => (index + 1) / 100);
+    const said = SAID_SHARES.map((share) => `${100 * share} % below ${three(found.at(share) / unit_ns)}`);
     return plot(title, [0, found.at(highest) / unit_ns], [0, 100],
-      (x, y) => path(shares.map((share) => [x(found.at(share) / unit_ns), y(100 * share)])));
+      (x, y) => path(shares.map((share) => [x(found.at(share) / unit_ns), y(100 * share)])), false, false, said);
   }
 
   // Bars with names and values. A mark is a line across its bar. On a phone, names are above their bars.
@@ -93,7 +101,7 @@ globalThis.charts = (() => {
     const above = isPhone ? 18 : 0, step = 26 + above;
     const left = isPhone ? 1 : Math.min(205, 16 + 6.3 * longest), width = WIDTH - left - 60;
     const anchor = isPhone ? `x="${left}"` : `x="${left - 8}" text-anchor="end"`;
-    let svg = `<svg viewBox="0 0 ${WIDTH} ${step * rows.length + 4}" role="img" aria-label="${title}">`;
+    let svg = picture(step * rows.length + 4, title, rows.map((row) => `${row.name} ${row.text}`));
     rows.forEach((row, index) => {
       const y = step * index + 4 + above;
       const x = left + width * row.mark;
@@ -105,5 +113,5 @@ globalThis.charts = (() => {
     return `${svg}</svg>`;
   }
 
-  return { bars, busy, busyKinds, dots, path, percentiles, plot, short, summary };
+  return { bars, busy, busyKinds, dots, path, percentiles, plot, short, summary, three };
 })();

@@ -19,8 +19,10 @@ from stripesim.scenarios.show.figures.captions import (
     scheme_label,
 )
 from stripesim.scenarios.show.figures.panels import (
+    CELL_COLUMNS,
     THROUGHPUT,
     ShownQuantity,
+    check_columns,
     quantity_shown,
     whiskers,
 )
@@ -86,8 +88,10 @@ def draw_sweep(
     Raises
     ------
     AnswerError
-        If the rows have no such quantity or key.
+        If the rows have no such quantity or key, or are no means of a sweep.
     """
+    needed = (*CELL_COLUMNS, "replications")
+    check_columns(aggregated, needed, key="aggregated", wanted="SweepResult.aggregated")
     unknown = {*keys} - {*aggregated.columns, "schemes", *CELL_KEYS}
     if unknown:
         got = ", ".join(sorted(unknown))

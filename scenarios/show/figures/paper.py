@@ -144,6 +144,7 @@ _LATEX: Final[Mapping[str, str]] = {
     "−": "$-$",
     "µ": r"\textmu{}",
     "→": r"$\rightarrow$",
+    "★": r"$\star$",
     "⁶": r"\textsuperscript{6}",
     "⁹": r"\textsuperscript{9}",
 }

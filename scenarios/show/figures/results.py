@@ -20,10 +20,12 @@ from stripesim.scenarios.show.figures.captions import (
     scheme_names,
 )
 from stripesim.scenarios.show.figures.panels import (
+    CELL_COLUMNS,
     LATENCY,
     P99,
     THROUGHPUT,
     ShownQuantity,
+    check_columns,
     quantity_shown,
     sizes_panel,
 )
@@ -141,8 +143,10 @@ def draw_all(
     Raises
     ------
     ValueError
-        If a cell has several rows, as in a sweep, or the rows have no such quantity.
+        If a cell has several rows, as in a sweep, or the rows have no such quantity or are none of `run`.
     """
+    needed = (*CELL_COLUMNS, LATENCY.metric)
+    check_columns(rows, needed, key="rows", wanted="rows of stripesim.run")
     of_objects = has_objects(rows["op"].to_list())
     shown = quantity_shown(metric, rows.columns, of_objects=of_objects)
     sized = rows.filter(pl.col("block_size_bytes").is_not_null())
