@@ -20,8 +20,7 @@ class RecoveryModel(MeasuredModel):
     -----
     `recovery_sleep_ns` paces recovery like ``osd_recovery_sleep``: it is the minimum time between two starts
     of an object's recovery on one OSD. mClock divides an OSD's capacity between clients and recovery instead,
-    see `stripesim.models.qos`. Releases that use it by default have a sleep of 0 s, as Ceph does under
-    mClock.
+    see `stripesim.models.qos`. Under it the sleep is 0 s, as in Ceph.
 
     References
     ----------

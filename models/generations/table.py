@@ -14,7 +14,9 @@ from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.models.recovery import GraceFrom, RecoveryModel
 from stripesim.models.throttle import ThrottleModel
 
-Device = Literal["ssd", "hdd"]
+#: ``hybrid``: a disk with its log and database on a drive that does not rotate
+Device = Literal["ssd", "hdd", "hybrid"]
+OpQueueName = Literal["wpq", "mclock_scheduler"]
 # Tables of numbers of a release.
 _PARTS = ("recovery", "op_threads", "throttle", "deferral", "extent_cache", "log")
 
@@ -34,6 +36,7 @@ class ReleaseDefault:
 
     value: Any
     hdd: Any
+    hybrid: Any
     provenance: Provenance
 
 
@@ -45,6 +48,7 @@ class Generation:
     name: str
     version: str
     summary: str
+    op_queue: OpQueueName  #: Default op queue
     pg_lock_scope: str  #: See `stripesim.models.pg_lock.PgLockModel`
     grace_from: GraceFrom  #: See `stripesim.models.recovery.RecoveryModel`
     #: True if a class method that reads and writes an object locks it until the write is complete on all
@@ -56,11 +60,25 @@ class Generation:
         str, Mapping[str, ReleaseDefault]
     ]  #: Defaults by table (such as ``recovery`` and ``op_threads``) and name
 
-    def recovery(self, device: Device = "ssd") -> RecoveryModel:
-        """Return the detection and recovery settings for this kind of device."""
-        return RecoveryModel(
-            grace_from=self.grace_from, **self._numbers("recovery", device)
-        )
+    def recovery(
+        self, device: Device = "ssd", op_queue: OpQueueName | None = None
+    ) -> RecoveryModel:
+        """Return the detection and recovery settings for a kind of device and an op queue.
+
+        Parameters
+        ----------
+        device
+            Kind of device.
+        op_queue
+            Op queue of the OSDs, None for the release's default.
+        """
+        numbers = self._numbers("recovery", device)
+        if (op_queue or self.op_queue) == "mclock_scheduler":
+            sleeps = ("recovery_sleep_ns", "delete_sleep_ns")
+            origin = Provenance("code", "mclock_scheduler sets every sleep to 0")
+            numbers |= dict.fromkeys(sleeps, 0)
+            numbers["provenance"] |= dict.fromkeys(sleeps, origin)
+        return RecoveryModel(grace_from=self.grace_from, **numbers)
 
     def op_threads(self, device: Device = "ssd") -> OpThreads:
         """Return the operation threads of an OSD for this kind of device."""
@@ -96,10 +114,8 @@ class Generation:
 
     def _numbers(self, table: str, device: Device) -> dict[str, Any]:
         numbers = self.numbers[table]
-        values = {
-            name: one.hdd if device == "hdd" else one.value
-            for name, one in numbers.items()
-        }
+        field = "value" if device == "ssd" else device
+        values = {name: getattr(one, field) for name, one in numbers.items()}
         return {
             **values,
             "provenance": {name: one.provenance for name, one in numbers.items()},
@@ -146,8 +162,13 @@ def generation(name: str) -> Generation:
     return release
 
 
-def recovery_model(name: str = "pacific", *, device: Device = "ssd") -> RecoveryModel:
-    """Return the detection and recovery settings of a release for one kind of device.
+def recovery_model(
+    name: str = "pacific",
+    *,
+    device: Device = "ssd",
+    op_queue: OpQueueName | None = None,
+) -> RecoveryModel:
+    """Return the detection and recovery settings of a release for one kind of device and op queue.
 
     Raises
     ------
@@ -159,7 +180,7 @@ def recovery_model(name: str = "pacific", *, device: Device = "ssd") -> Recovery
     >>> recovery_model("pacific").recovery_max_active_count, recovery_model("kraken").grace_from
     (10, 'last_reply')
     """
-    return generation(name).recovery(device)
+    return generation(name).recovery(device, op_queue)
 
 
 def _read(
@@ -185,6 +206,7 @@ def _read(
         name=name,
         version=version,
         summary=table["summary"],
+        op_queue=entries["op_queue"],
         pg_lock_scope=entries["pg_lock_scope"],
         grace_from=entries["grace_from"],
         exclusive_class_writes=entries["exclusive_class_writes"],
@@ -202,9 +224,9 @@ def _numbers(table: dict[str, Any], version: str) -> dict[str, ReleaseDefault]:
         origin = Provenance(
             kind, f"Ceph {version}: {source}" if kind == "code" else source
         )
-        numbers[key] = ReleaseDefault(
-            entry["value"], entry.get("hdd", entry["value"]), origin
-        )
+        hdd = entry.get("hdd", entry["value"])
+        hybrid = entry.get("hybrid", hdd)
+        numbers[key] = ReleaseDefault(entry["value"], hdd, hybrid, origin)
     return numbers
 
 
@@ -213,4 +235,4 @@ def _taken_over(number: ReleaseDefault, base: Generation) -> ReleaseDefault:
     origin = number.provenance
     if origin.kind == "code":
         origin = Provenance("assumed", f"as in {base.name}: {origin.source}")
-    return ReleaseDefault(number.value, number.hdd, origin)
+    return replace(number, provenance=origin)

@@ -155,11 +155,10 @@ def _s3_cell(
 
 def _faults_of(scenario: Scenario, pool: Pool) -> FaultPlan:
     """Return the faults and changes of a scenario that has any."""
-    rotational = pool.cluster.models.ssd.rotational
     sets_with = partial(up_sets, scenario, pool.scheme)
     if scenario.repair is not None:
-        return repair_plan(scenario, sets_with, rotational=rotational)
-    return plan_of(scenario, pool.cluster.osd_hosts, sets_with, rotational=rotational)
+        return repair_plan(scenario, sets_with)
+    return plan_of(scenario, pool.cluster.osd_hosts, sets_with)
 
 
 def _object_maps(
@@ -253,12 +252,7 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
     down = unreachable_osds(scenario)
     if scenario.faults is not None or scenario.changes:
         no_sets = np.empty((0, 0), dtype=np.int64)
-        plan_of(
-            scenario,
-            padded_osd_hosts(scenario),
-            lambda weights: no_sets,
-            rotational=models.ssd.rotational,
-        )
+        plan_of(scenario, padded_osd_hosts(scenario), lambda weights: no_sets)
     problems: list[Problem] = []
     for name in scenario.schemes:
         scheme = parse_scheme(name)

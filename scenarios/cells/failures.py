@@ -13,7 +13,11 @@ from stripesim.models.problems import ScenarioError, problems_at
 from stripesim.models.recovery import RecoveryModel
 from stripesim.scenarios.cells.changes import planned_changes
 from stripesim.scenarios.cells.files import cached_by_content
-from stripesim.scenarios.cells.models import build_models, device_set
+from stripesim.scenarios.cells.models import (
+    build_models,
+    device_set,
+    recovery_device,
+)
 from stripesim.scenarios.schema.geometry import (
     OTHER_OBJECTS_MAX,
     loads_with_keys,
@@ -34,10 +38,15 @@ from stripesim.sim.observe.result_row import ResultRow
 FAILURES_MAX = 1_000_000
 
 
-def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
+def limits_of(scenario: Scenario) -> RecoveryModel:
     """Return the constants of recovery: those of the scenario, the drive, or the generation."""
     limits = scenario.faults or scenario.repair
-    model = recovery_model(scenario.generation, device="hdd" if rotational else "ssd")
+    queue = scenario.cluster.op_queue
+    model = recovery_model(
+        scenario.generation,
+        device=recovery_device(scenario),
+        op_queue=None if queue == "fifo" else queue,
+    )
     model = device_set(scenario).replaced(model, "recovery")
     stated = {}
     for name in model.provenance:
@@ -57,7 +66,7 @@ def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
 def recovery_sync_words(scenario: Scenario) -> str:
     """Describe how long a sync of the log takes while objects recover, and the source of that time."""
     models = build_models(scenario)
-    limits = limits_of(scenario, rotational=models.ssd.rotational)
+    limits = limits_of(scenario)
     key = "cluster.recovery_sync_ms"
     sync_ns: float = limits.recovery_sync_ns
     source = f"counted for the drive {scenario.cluster.drive} ({key} changes this)"
@@ -75,8 +84,6 @@ def recovery_sync_words(scenario: Scenario) -> str:
 def repair_plan(
     scenario: Scenario,
     up_sets: Callable[[OsdWeights], IntArray],
-    *,
-    rotational: bool,
 ) -> FaultPlan:
     """Return the plan of a scenario with a table ``[repair]``, which loses OSDs at the start."""
     assert scenario.repair is not None
@@ -85,7 +92,7 @@ def repair_plan(
         missing_osds=scenario.missing_osds,
         up_sets=up_sets,
         **_objects_of_images(scenario),
-        model=limits_of(scenario, rotational=rotational),
+        model=limits_of(scenario),
         seed=scenario.seed,
     )
 
@@ -94,8 +101,6 @@ def plan_of(
     scenario: Scenario,
     osd_hosts: IntArray,
     up_sets: Callable[[OsdWeights], IntArray],
-    *,
-    rotational: bool,
 ) -> FaultPlan:
     """Return the plan of a scenario with failures or planned changes."""
     faults = scenario.faults or FaultsSpec()
@@ -122,7 +127,7 @@ def plan_of(
         changes=planned_changes(scenario, osd_hosts),
         up_sets=up_sets,
         **_objects_of_images(scenario),
-        model=limits_of(scenario, rotational=rotational),
+        model=limits_of(scenario),
         osd_racks=topology.osd_sites if topology.racks is None else topology.osd_racks,
         stretch_sites=topology.osd_sites if scenario.cluster.stretch else None,
         seed=scenario.seed,

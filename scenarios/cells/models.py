@@ -21,6 +21,7 @@ from stripesim.models.coding import (
 from stripesim.models.coding.protocol import SHARDS_MAX
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.generations import Generation, OpThreads, generation, generations
+from stripesim.models.generations.table import Device as RecoveryDevice
 from stripesim.models.hdd import DeviceModel, HddModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
@@ -110,6 +111,14 @@ def _device_kind(drive: DeviceModel) -> Device:
     if drive.rotational:
         return "hdd"
     return "ssd"
+
+
+def recovery_device(scenario: Scenario) -> RecoveryDevice:
+    """Return the kind of a scenario's drives that selects Ceph's defaults of recovery."""
+    drive = _device(scenario)
+    if drive.rotational and drive.has_log_drive:
+        return "hybrid"
+    return _device_kind(drive)
 
 
 def op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | None:

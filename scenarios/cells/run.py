@@ -285,7 +285,10 @@ def steps_problem(scenario: Scenario, scheme: str, error: StepsError) -> Scenari
     if scenario.workload.is_s3:
         largest = format_size(max(scenario.workload.object_sizes_bytes))
         got = f"{largest} with {taken}"
-        wanted = f"smaller objects: a request has at most {STEPS_MAX} steps"
+        smaller = "smaller objects, or parts (workload.multipart_threshold_bytes)"
+        if scenario.workload.multipart_threshold_bytes is not None:
+            smaller = "smaller objects or workload.part_size_bytes"
+        wanted = f"{smaller}: a request has at most {STEPS_MAX} steps"
         return scenario.problem("workload.object_sizes_bytes", got, wanted)
     key = f"schemes.{scenario.schemes.index(scheme)}"
     wanted = f"a scheme of fewer shards: an operation has at most {STEPS_MAX} steps"

@@ -17,6 +17,7 @@ from stripesim.models.placement import (
 from stripesim.models.placement.balancer import balanced_sets
 from stripesim.models.placement.pg_autoscale import pg_autoscale_model
 from stripesim.scenarios.clusters.cluster import (
+    MANAGER_POOLS,
     ImportedCluster,
     ImportedOsd,
     ImportedPool,
@@ -279,7 +280,7 @@ def _domains(
 
 
 def pg_choices(cluster: ImportedCluster) -> list[PgChoice]:
-    """Compare numbers of placement groups and a balancer's settings for each pool with data.
+    """Compare numbers of placement groups and a balancer's settings for each pool with data of clients.
 
     A pool's number of placement groups by the autoscaler counts its share of the data on its OSDs.
     """
@@ -287,6 +288,8 @@ def pg_choices(cluster: ImportedCluster) -> list[PgChoice]:
     for pool in cluster.pools:
         data_bytes = pool_bytes(pool)
         if not data_bytes or not cluster.osds_of(pool):
+            continue
+        if pool.placed.name in MANAGER_POOLS:
             continue
         members = set(pool.osds)
         together = sum(

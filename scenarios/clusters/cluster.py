@@ -62,6 +62,10 @@ _RATIOS: Final = {
 _PLAIN_PLUGINS: Final = ("", "isa", "jerasure")
 
 
+#: Pools of the manager: some megabytes, in one placement group (``pg_num_min`` is 1)
+MANAGER_POOLS: Final = (".mgr", "device_health_metrics")
+
+
 @dataclass(frozen=True)
 class ImportedPool:
     """A pool of the cluster."""

@@ -272,6 +272,10 @@ def nearest_parameters(preset: str, release: int) -> ParameterChoice:
     )
 
 
+# The first version of a release whose OSDs on disks have one operation queue of five threads, in place of
+# five of one thread.
+_ONE_OP_SHARD_SINCE: Final = {18: (18, 2, 5), 19: (19, 2, 1)}
+
 # Result.
 
 
@@ -318,11 +322,16 @@ def hardware_of(cluster: ImportedCluster, pool: ImportedPool, release: int) -> H
     hosts = _processors_by_host(osds)
     rows = _add_processors(hosts, choice, derived)
     cores = {host: processors.count(choice) for host, processors in hosts.items()}
+    op_shards = op_shards_of(cluster.version, preset)
+    if op_shards:
+        source = f"osd_op_num_shards_hdd of Ceph {cluster.version}"
+        derived.append(Derivation("cluster.op_shards", source, "5 of 1 thread"))
     tables = {
         "drive": preset,
         "drive_bytes": drive_bytes,
         "parameters": choice.name,
         "cores_per_host": Counter(cores.values()).most_common(1)[0][0],
+        **op_shards,
         **_add_networks(osds, derived),
     }
     return Hardware(tables, cores, rows, tuple(derived), tuple(_virtual_warnings(osds)))
@@ -339,6 +348,19 @@ def _add_drives(osds: Sequence[ImportedOsd], derived: list[Derivation]) -> str:
         counted += f" ({named})"
     derived.append(Derivation("cluster.drive", counted, preset))
     return preset
+
+
+def op_shards_of(version: str, preset: str) -> dict[str, int]:
+    """Return the operation queues of an OSD, if its version has others than the simulated release.
+
+    >>> op_shards_of("18.2.4", "hdd-7200"), op_shards_of("18.2.7", "hdd-7200")
+    ({'op_shards': 5, 'op_threads_per_shard': 1}, {})
+    """
+    numbers = tuple(int(number) for number in re.findall(r"[0-9]+", version)[:3])
+    changed = _ONE_OP_SHARD_SINCE.get(numbers[0]) if numbers else None
+    if _DRIVE_CLASSES.get(preset) != "hdd" or changed is None or numbers >= changed:
+        return {}
+    return {"op_shards": 5, "op_threads_per_shard": 1}
 
 
 def _processors_by_host(osds: Sequence[ImportedOsd]) -> dict[str, HostProcessors]:

@@ -25,6 +25,7 @@ from stripesim.models.problems import (
     problems_at,
 )
 from stripesim.scenarios.clusters.cluster import (
+    MANAGER_POOLS,
     ImportedCluster,
     ImportedOsd,
     ImportedPool,
@@ -63,7 +64,6 @@ _RELEASE_WITH_FASTEC: Final = 20
 _NAME_MAX: Final = 64
 _IMAGE_BYTES: Final = 8 << 30
 _OBJECT_BYTES: Final = 4 << 20
-_MANAGER_POOLS: Final = (".mgr", "device_health_metrics")
 # Relative difference up to which OSDs of hosts count as equally large. Partitions differ by some
 # megabytes.
 _ALIKE: Final = 0.02
@@ -210,7 +210,7 @@ def chosen_pools(cluster: ImportedCluster, names: Sequence[str]) -> list[Importe
     if not usable:
         raise MeasuredError(*filter(None, problems.values()))
     # Pools of the manager hold statistics. They count only if there is no other.
-    of_clients = [pool for pool in usable if pool.placed.name not in _MANAGER_POOLS]
+    of_clients = [pool for pool in usable if pool.placed.name not in MANAGER_POOLS]
     return [max(of_clients or usable, key=_importance)]
 
 

@@ -151,6 +151,9 @@ def _unknown_key(path: KeyPath) -> KeyProblem:
     # The path of a table in a list contains its index, the key does not.
     table = tuple(part for part in path[:-1] if isinstance(part, str))
     got = f'unknown key "{name}"' if name.isprintable() else f"unknown key {name!r}"
+    if not any(key[:-1] == table for key in _known_keys()):
+        # The author named the last table, as in [plan.prices.drives.NAME].
+        table = table[:-1]
     siblings = [key for key in _known_keys() if key[:-1] == table]
     meant = _meant_keys(name, siblings)
     if not meant:

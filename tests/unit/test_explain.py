@@ -500,8 +500,9 @@ def test_an_object_with_too_many_steps_is_refused_by_its_size(
     monkeypatch.setattr(graphs, "STEPS_MAX", 100)
     with pytest.raises(
         ValueError, match=r"^--size: got 100MiB with rs:4,2, .*wanted smaller objects"
-    ):
+    ) as refused:
         explain("put", "rs:4,2", size_bytes=100 << 20)
+    assert "workload.multipart_threshold_bytes" in str(refused.value)
 
 
 def test_a_scenario_object_is_a_cluster_too() -> None:

@@ -19,7 +19,7 @@ def test_scenarios_may_name_any_backend_of_the_table():
 
 
 @pytest.mark.parametrize("name", list(generations()))
-@pytest.mark.parametrize("device", ["ssd", "hdd"])
+@pytest.mark.parametrize("device", ["ssd", "hdd", "hybrid"])
 def test_every_number_has_a_source(name, device):
     release = generation(name)
     rows = [
@@ -37,8 +37,13 @@ def test_a_number_taken_over_from_another_release_is_an_assumption():
 
 def test_devices_differ_where_the_release_does():
     # Ceph v16.2.15: osd_op_num_shards_ssd 8 × 2, _hdd 5 × 1, osd_recovery_sleep_hdd 0.1 s, 0 under mClock.
+    # v18.2.5 and v19.2.1: _hdd 1 × 5.
     assert generation("pacific").op_threads("ssd").shards_count == 8
     assert generation("pacific").op_threads("hdd").shards_count == 5
+    for name in ("reef", "squid", "tentacle"):
+        threads = generation(name).op_threads("hdd")
+        assert (threads.shards_count, threads.threads_per_shard_count) == (1, 5)
+        assert generation(name).op_threads("ssd").shards_count == 8
     assert generation("pacific").recovery("hdd").recovery_sleep_ns == 100_000_000
     assert generation("quincy").recovery("hdd").recovery_sleep_ns == 0
 

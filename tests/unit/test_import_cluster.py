@@ -242,6 +242,30 @@ def test_the_scenario_loads_and_maps_by_the_rule_of_the_pool(cluster, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("version", "shards", "threads"),
+    [("18.2.4", 5, 1), ("18.2.5", None, None), ("19.2.0", 5, 1), ("19.2.1-3", None, None)],
+)  # fmt: skip
+def test_disks_have_the_operation_queues_of_their_version(
+    tmp_path, version, shards, threads
+):
+    # Given OSDs on disks: one queue of five threads since 18.2.5 and 19.2.1, five of one thread before.
+    def on_disks(document):
+        document["version"] = version
+        for osd in document["osd_metadata"]:
+            osd |= {"bluestore_bdev_rotational": "1", "rotational": "1"}
+
+    old = import_cluster([changed(tmp_path, on_disks)])
+    (pool,) = chosen_pools(old, ["ec21"])
+    write_scenario(scenario_of(old, pool, "s.crush.txt"), tmp_path / "s.toml")
+    scenario = load_scenario(tmp_path / "s.toml")
+    assert scenario.cluster.op_shards == shards
+    assert scenario.cluster.op_threads_per_shard == threads
+    counts = build_models(scenario).threads
+    assert counts.op_shards_count == (shards or 1)
+    assert counts.op_threads_per_shard_count == (threads or 5)
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "an empty file"),

@@ -150,3 +150,10 @@ def test_an_imported_pool_compares_its_placement_with_a_balancer(tmp_path):
 def test_a_pool_without_data_is_not_compared(tmp_path):
     cluster = import_cluster([write_report(tmp_path, report())])
     assert pg_choices(cluster) == []
+
+
+def test_the_pool_of_the_manager_keeps_its_placement_group(tmp_path):
+    document = report(counters={"num_bytes": 50_000_000})
+    document["osdmap"]["pools"][0]["pool_name"] = ".mgr"
+    cluster = import_cluster([write_report(tmp_path, document)])
+    assert pg_choices(cluster) == []

@@ -35,7 +35,7 @@ STATED = TEXT.replace("[workload]", "recovery_sync_ms = 20\n[workload]")
 
 
 def sync_ns(text):
-    return limits_of(parse_scenario(text), rotational=False).recovery_sync_ns
+    return limits_of(parse_scenario(text)).recovery_sync_ns
 
 
 def syncs_of(template):
@@ -102,7 +102,7 @@ def test_a_drive_of_ones_own_can_state_what_was_counted(tmp_path):
 def test_a_rebuild_of_a_plan_keeps_the_stated_sync():
     lost = parse_scenario(STATED)
     rebuilt = lost.without_osd(0, lost.workload)
-    assert limits_of(rebuilt, rotational=False).recovery_sync_ns == 20_000_000
+    assert limits_of(rebuilt).recovery_sync_ns == 20_000_000
 
 
 def test_a_change_takes_a_sync_longer_for_each_object_in_turn():

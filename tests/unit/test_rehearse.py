@@ -19,6 +19,7 @@ from stripesim.scenarios.answers.rehearse.backfill_schedule import (
     object_time,
     schedule_s,
 )
+from stripesim.scenarios.answers.rehearse.client_effect import WeightedRequests
 from stripesim.scenarios.answers.rehearse.commands import commands_of
 from stripesim.scenarios.answers.rehearse.exact_movement import exact_movements
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
@@ -462,6 +463,37 @@ def test_durations_and_the_p99_have_intervals():
     # The sample is short. In the complete pool a PG that peers for a second holds up few of the requests.
     assert profile["latency_max_ns"] > 5e8
     assert profile["iops"] == pytest.approx(before["iops"], rel=0.35)
+
+
+def _represented_and_waiting(draw, waiting):
+    """Return 50,000 exponential latencies of 1 ms on average, and others of 1 s that represent no others."""
+    running = draw.exponential(1e6, 50_000)
+    latencies_ns = np.concatenate([running, np.full(waiting, 1e9)])
+    count = len(latencies_ns)
+    requests = WeightedRequests(latencies_ns, draw.permutation(count), np.ones(count))
+    return requests, np.arange(count) < 50_000
+
+
+def test_the_interval_of_the_p99_is_around_the_percentile_that_it_is_of_those_represented():
+    # Given 400 waiting requests, 104 of the others are above the p99 of 50,400. Their percentile is 99.79,
+    # which is -ln(0.0021) = 6.17 ms for exponential latencies.
+    true_ns = -np.log((0.01 * 50_400 - 400) / 50_000) * 1e6
+    inside = 0
+    for seed in range(100):
+        draw = np.random.default_rng(seed)
+        requests, represents = _represented_and_waiting(draw, 400)
+        low_ns, high_ns = requests.p99_interval_ns(represents)
+        inside += low_ns <= true_ns <= high_ns
+    # 95 are expected. The 99th percentile of each part, 4.6 ms, varies less: 70.
+    assert inside >= 90
+
+
+def test_a_p99_among_requests_that_wait_for_peering_has_no_interval():
+    # 1,000 of 51,000 wait: more than 1 %. How the others vary tells nothing about the p99.
+    draw = np.random.default_rng(1)
+    requests, represents = _represented_and_waiting(draw, 1000)
+    assert requests.percentile_ns(0.99) == 1e9
+    assert requests.p99_interval_ns(represents) == (None, None)
 
 
 def test_the_interval_of_an_object_s_time_comes_from_waves():

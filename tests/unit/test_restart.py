@@ -65,6 +65,17 @@ def test_a_short_restart_recovers_as_the_whole_one(short, monkeypatch):
     assert part["duration_s"] == pytest.approx(in_whole["duration_s"], rel=0.15)
 
 
+def test_one_of_several_loads_takes_its_image_from_the_table_of_all():
+    loads = TEXT.replace('ops = ["write"]\n', "")
+    for op in ("write", "read"):
+        loads += f'[[workloads]]\nname = "{op}s"\nops = ["{op}"]\n'
+    (host,) = change_of(rehearse(parse_scenario(loads + RESTART + "hosts = [0]")))[
+        "hosts"
+    ]
+    # The writer has an image of 1 GiB, 256 objects, and writes each of them in 20 s.
+    assert host["degraded_objects"] == pytest.approx(256 * host["pgs"] / 16, rel=0.15)
+
+
 def test_few_large_requests_are_measured_for_longer():
     # A quarter of a second has some four requests, of which the ends of the window cut several.
     load = 'kind = "open"\nrate_per_s = 16\n'

@@ -86,6 +86,12 @@ def test_an_object_that_no_graph_holds_becomes_several_requests() -> None:
     assert load_of.size_shares == pytest.approx((0.5 + 0.5 * 2,))
 
 
+def test_disks_of_an_early_reef_have_five_operation_queues() -> None:
+    row = next(row for row in load() if row.system == "Ceph RGW Reef 18.1.2")
+    cluster = scenario_of(row, read_cluster(row.hardware)).cluster
+    assert (cluster.op_shards, cluster.op_threads_per_shard) == (5, 1)
+
+
 def test_a_range_has_sizes_as_its_generator_draws_them() -> None:
     # Without a known generator, 1 KiB to 256 KiB are nine powers of two.
     warped = replace(ROWS["rgw-001"], source="elsewhere")

@@ -128,14 +128,31 @@ def test_limits_are_those_of_the_generation_and_device_unless_given() -> None:
     scenario = scenario_of(
         "[faults]\nmax_backfills=4\nheartbeat_grace_s=60\n[[faults.events]]\nosds=[1]\nat_s=1"
     )
-    model = limits_of(scenario, rotational=True)
+    disk = {"drive": "hdd-7200"}
+    model = limits_of(scenario.with_cluster(**disk))
     assert model.max_backfills_count == 4
     assert model.provenance["max_backfills_count"].kind == "given"
     assert model.heartbeat_grace_ns == 60 * 10**9
     assert model.recovery_max_active_count == 3
     pacific = scenario.model_copy(update={"generation": "pacific"})
-    assert limits_of(pacific, rotational=True).recovery_sleep_ns == 10**8
-    assert limits_of(pacific, rotational=False).recovery_max_active_count == 10
+    assert limits_of(pacific.with_cluster(**disk)).recovery_sleep_ns == 10**8
+    assert limits_of(pacific).recovery_max_active_count == 10
+
+
+@pytest.mark.parametrize("generation", ["pacific", "reef"])
+def test_recovery_pauses_under_wpq_alone(generation: str) -> None:
+    # osd_recovery_sleep_hdd 0.1 s, …_hybrid 0.025 s; mClock sets both to 0.
+    scenario = scenario_of("[[faults.events]]\nosds=[1]\nat_s=1")
+    scenario = scenario.model_copy(update={"generation": generation})
+
+    def sleep_s(drive: str, queue: str) -> float:
+        changed = scenario.with_cluster(drive=drive, op_queue=queue)
+        return limits_of(changed).recovery_sleep_ns / 1e9
+
+    assert sleep_s("hdd-7200", "wpq") == 0.1
+    assert sleep_s("hdd-7200-nvme-db", "wpq") == 0.025
+    assert sleep_s("nvme-tlc", "wpq") == 0
+    assert sleep_s("hdd-7200", "mclock_scheduler") == 0
 
 
 def test_draws_belong_to_a_unit_and_alternate() -> None:
@@ -155,7 +172,6 @@ def test_draws_belong_to_a_unit_and_alternate() -> None:
         scenario,
         TOPOLOGY.osd_hosts,
         lambda weights: TOPOLOGY.osd_hosts[:, None],
-        rotational=False,
     )
     assert len(plan.failures) == len(found)
 
@@ -359,7 +375,7 @@ def test_the_shipped_scenario_loads_and_its_faults_fit_its_cluster() -> None:
     scenario = load_scenario("faults")
     assert build_models(scenario).ssd is not None
     hosts = np.repeat(np.arange(8, dtype=np.int64), 3)
-    plan = plan_of(scenario, hosts, lambda weights: hosts[:, None], rotational=False)
+    plan = plan_of(scenario, hosts, lambda weights: hosts[:, None])
     assert plan.failures[0].osds == (6, 7, 8)
 
 

@@ -246,6 +246,14 @@ def test_limits_of_the_parser_give_no_traceback(text: str) -> None:
             "faults.events=[{osds=[1], at_s=5.0, qqqq=2.0}]",
             '--set: faults.events.qqqq: got unknown key "qqqq" ... at_s ... return_s',
         ),
+        (
+            "plan.prices.drives.nvme-qlc.per_tb=22",
+            'nvme-qlc.per_tb: got unknown key "per_tb", wanted "drive_per_tb"',
+        ),
+        (
+            "plan.prices.drives.nvme-qlc.qqqq=22",
+            "wanted one of drive, drive_per_tb, drive_watts",
+        ),
         ("zzz=3", "wanted"),
     ],
 )

@@ -236,7 +236,7 @@ def detection_s(scenario: Scenario) -> float:
     spec = scenario.durability
     if spec is not None and spec.detection_s is not None:
         return spec.detection_s
-    return _until_out_s(limits_of(scenario, rotational=False))
+    return _until_out_s(limits_of(scenario))
 
 
 def _until_out_s(model: RecoveryModel) -> float:

@@ -10,7 +10,6 @@ from stripesim.models.problems import ProblemsError, first_problem
 from stripesim.scenarios.answers.failures.pool_failures import GroupMove, PoolFailures
 from stripesim.scenarios.answers.rehearse.backfill_schedule import Backfill, schedule_s
 from stripesim.scenarios.cells.failures import limits_of
-from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.scenario import scenario_of, write_scenario
 from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild
@@ -178,9 +177,7 @@ def _simulated_pace(
             rebuild = idle_rebuild(
                 scenario, pool.pool.scheme, sample_objects=OBJECTS_COUNT
             )
-            slots = limits_of(
-                scenario, rotational=build_models(scenario).ssd.rotational
-            ).max_backfills_count
+            slots = limits_of(scenario).max_backfills_count
     except ProblemsError as problem:
         return None, first_problem(problem)
     if rebuild.reason is not None:

@@ -16,8 +16,8 @@ Floats = npt.NDArray[np.float64]
 
 # Consecutive parts into which the requests of a change are cut for the interval of its p99.
 _PARTS: Final = 10
-# Fewest requests in a part for its p99.
-_PART_REQUESTS_MIN: Final = 100
+# Fewest requests above the percentile in a part, to estimate it.
+_REQUESTS_ABOVE_MIN: Final = 1
 
 NO_CLIENTS: Final[Mapping[str, None]] = dict.fromkeys(
     (
@@ -58,27 +58,34 @@ class WeightedRequests:
 
         Notes
         -----
-        The p99 of each of ten consecutive parts with equally many requests varies around that of all. The
-        interval is :math:`\pm t_{0.975, 9}\, s / \sqrt{10}` around the p99 of all. One that would include 0
-        is not given.
+        The p99 of all requests is some percentile of those in `among`. That percentile of each of ten
+        consecutive parts with equally many requests varies around the p99. The interval is
+        :math:`\pm t_{0.975, 9}\, s / \sqrt{10}` around it. None is given if parts have no requests above the
+        percentile, so that other requests decide the p99, or if the interval would include 0.
 
         References
         ----------
         Asmussen and Glynn: Stochastic Simulation, 2007, section III.5.
         """
-        cut = self if among is None else self._only(among)
-        if len(cut.completed_s) < _PARTS * _PART_REQUESTS_MIN:
+        p99_ns = self.percentile_ns(0.99)
+        cut = self
+        share = 0.99
+        if among is not None:
+            cut = self._only(among)
+            share = float(cut.weights[cut.latencies_ns < p99_ns].sum())
+            share /= float(cut.weights.sum())
+        part_requests = len(cut.completed_s) / _PARTS
+        if round(part_requests * (1 - share), 6) < _REQUESTS_ABOVE_MIN:
             return None, None
         by_time = np.argsort(cut.completed_s, kind="stable")
         parts_ns = [
-            cut._only(part).percentile_ns(0.99)
+            cut._only(part).percentile_ns(share)
             for part in np.array_split(by_time, _PARTS)
         ]
         around = student_interval(parts_ns)
         if around.low is None or around.high is None:
             return None, None
         half_ns = (around.high - around.low) / 2
-        p99_ns = self.percentile_ns(0.99)
         if half_ns >= p99_ns:
             return None, None
         return p99_ns - half_ns, p99_ns + half_ns

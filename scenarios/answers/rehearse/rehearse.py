@@ -177,7 +177,7 @@ def _rehearsed(
     check_schemes(scenario, models)
     movements = exact_movements(scenario, cell.scheme)
     pool = build_cell(scenario, cell, models).pool
-    limits = limits_of(scenario, rotational=models.ssd.rotational)
+    limits = limits_of(scenario)
     variants = variants_of(scenario, limits.max_backfills_count)
     profiles_count = len(variants)
     runs = _simulated_runs(

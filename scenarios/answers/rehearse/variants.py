@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import Final
 
+from stripesim.models.generations import generation
 from stripesim.models.qos import PROFILES, mclock_defaults
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import FaultsSpec
 
 MCLOCK: Final = "mclock_scheduler"
-# Releases whose default op queue is WPQ (osd_op_queue). Quincy made mClock the default.
-_WPQ_BY_DEFAULT: Final = ("kraken", "pacific")
 # mClock of Kraken has no profiles.
 _WITHOUT_PROFILES: Final = ("kraken",)
 # Factors of osd_max_backfills to try with the cluster's own op queue.
@@ -36,7 +35,7 @@ def with_own_queue(scenario: Scenario) -> Scenario:
     cluster = scenario.cluster
     queue: str = cluster.op_queue
     if "op_queue" not in cluster.model_fields_set and cluster.mclock_profile is None:
-        queue = "wpq" if scenario.generation in _WPQ_BY_DEFAULT else MCLOCK
+        queue = generation(scenario.generation).op_queue
     profile = cluster.mclock_profile
     if queue == MCLOCK and profile is None:
         profile = mclock_defaults(scenario.generation).profile

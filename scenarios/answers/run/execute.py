@@ -170,9 +170,7 @@ def recovery_parameters(scenario: Scenario, models: Models) -> list[dict[str, An
     """List the constants of detection and recovery of a scenario with failures, changes or a repair."""
     if not (scenario.faults or scenario.repair or scenario.changes):
         return []
-    return list(
-        limits_of(scenario, rotational=models.ssd.rotational).parameters("recovery.")
-    )
+    return list(limits_of(scenario).parameters("recovery."))
 
 
 def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, Any]:

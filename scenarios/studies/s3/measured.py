@@ -143,6 +143,12 @@ class ObjectRow(PublishedRow):
         return "reef"
 
     @property
+    def version(self) -> str:
+        """Version of Ceph, empty if the source has only the release."""
+        found = re.search(r"\d+\.\d+\.\d+", self.system)
+        return found[0] if found else ""
+
+    @property
     def tls(self) -> bool:
         """True if clients used TLS."""
         description = f"{self.state} {self.op} {self.threads}"

@@ -17,6 +17,7 @@ from stripesim.models.problems import NotComputedError, one_line
 from stripesim.scenarios.cells.measured import autoscaled_pg_num
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
+from stripesim.scenarios.clusters.hardware import op_shards_of
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import Scenario, scenario_from
 from stripesim.scenarios.studies.parameters import changed_models
@@ -201,6 +202,7 @@ def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
                 "failure_domain_erasure": domain,
                 "cores_per_host": cluster.threads_per_host,
                 "drive": cluster.drive,
+                **op_shards_of(row.version, cluster.drive),
                 "networks": cluster.networks,
                 "public_gbit_per_s": cluster.gbit_per_s,
                 "private_gbit_per_s": cluster.gbit_per_s,

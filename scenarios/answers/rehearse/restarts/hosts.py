@@ -167,8 +167,7 @@ def moved_when_out(
 ) -> tuple[dict[str, int], list[str]]:
     """Return the PGs and shards that move if OSDs are marked out meanwhile, and a warning."""
     none = {"pgs_moved": 0, "shards_moved": 0}
-    rotational = cluster.pool.cluster.models.ssd.rotational
-    limits = limits_of(cluster.scenario, rotational=rotational)
+    limits = limits_of(cluster.scenario)
     out_s = limits.down_out_interval_ns / 1e9
     if change.noout or downtime_s <= out_s:
         return none, []

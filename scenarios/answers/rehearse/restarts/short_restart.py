@@ -220,9 +220,9 @@ def _compressed(
     faults = scenario.faults or FaultsSpec()
     faults = faults.replaced(events=(event,), down_out_interval_s=_NEVER_S)
 
-    def shorter(load: WorkloadSpec) -> WorkloadSpec:
+    def shorter(load: WorkloadSpec, image_bytes: int) -> WorkloadSpec:
         object_bytes = scenario.cluster.object_bytes
-        objects = math.ceil(factor * load.image_bytes / object_bytes)
+        objects = math.ceil(factor * image_bytes / object_bytes)
         return load.replaced(
             image_bytes=max(1, objects) * object_bytes,
             duration_s=until_s,
@@ -231,8 +231,12 @@ def _compressed(
 
     return scenario.with_cluster(stored_bytes=None).replaced(
         faults=faults,
-        workload=shorter(scenario.workload),
-        workloads=tuple(shorter(load) for load in scenario.workloads),
+        workload=shorter(scenario.workload, scenario.workload.image_bytes),
+        workloads=tuple(
+            # One of several may take its image from [workload].
+            shorter(load, whole.image_bytes)
+            for load, whole in zip(scenario.workloads, scenario.loads, strict=False)
+        ),
     )
 
 
