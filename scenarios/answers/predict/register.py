@@ -28,9 +28,10 @@ from stripesim.models.problems import AnswerError, Problem, file_reason
 from stripesim.scenarios.answers.calibrate.factors import is_of_calibration
 from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.answers.run.execute import run_scenario
+from stripesim.scenarios.schema.keys import row_name
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.files import check_file
-from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES, name_of
+from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Form of the file.
@@ -215,7 +216,7 @@ def _predicted_rows(result: ScenarioResult) -> Iterator[PredictedRow]:
     calibrated = is_calibrated(result.parameters)
     for row in result.records:
         coordinates = {key: row[key] for key in COORDINATES if row.get(key) is not None}
-        name = name_of(coordinates)
+        name = row_name(coordinates)
         names[name] = names.get(name, 0) + 1
         if names[name] > 1:
             name = f"{name} #{names[name]}"
