@@ -376,14 +376,13 @@ class CurveBuilder:
     def _above_bound(self, rate: Interval) -> str | None:
         """Return the refusal of a rate above the bound."""
         bound = self._exact_bound()
-        if bound is None or rate.low is None or rate.high is None:
+        if bound is None or rate.half is None:
             return None
-        half_fraction = (rate.high - rate.low) / 2 / rate.mean
         return audit_bound(
             rate.mean,
             bound.iops,
             bound.resource,
-            half_fraction=half_fraction,
+            half_fraction=rate.half / rate.mean,
         )
 
     def _exact_bound(self) -> Bound | None:
@@ -616,10 +615,8 @@ class CurveBuilder:
 
 
 def _rate_point(point: LoadPoint) -> RatePoint:
-    half = 0.0
-    if point.iops.low is not None and point.iops.high is not None:
-        half = (point.iops.high - point.iops.low) / 2
-    return RatePoint(f"{point.offered_iops:,.0f} offered", point.iops.mean, half)
+    name = f"{point.offered_iops:,.0f} offered"
+    return RatePoint(name, point.iops.mean, point.iops.half or 0.0)
 
 
 def _knee(steady: Sequence[_Rate]) -> Interval | None:

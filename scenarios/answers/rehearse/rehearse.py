@@ -468,8 +468,8 @@ def _durations_s(
     mean_s = sampled_s + turns * left_count * object_s.mean
     durations["duration_s"] = mean_s
     half_s = 0.0
-    if object_s.low is not None and object_s.high is not None:
-        half_s = turns * whole.group_objects * (object_s.high - object_s.low) / 2
+    if object_s.half is not None:
+        half_s = turns * whole.group_objects * object_s.half
         durations["simulated_low_s"] = max(0.0, mean_s - half_s)
         durations["simulated_high_s"] = mean_s + half_s
     low_s, high_s = duration_interval(mean_s, half=half_s / mean_s)
