@@ -364,9 +364,7 @@ class CurveBuilder:
         assert self.saturation is not None
         above = self._above_bound(self.saturation)
         if above is not None and not self.settings.unchecked:
-            cell = self.cell
-            name = f"{cell.scheme} {cell.op} {cell.pattern} at saturation"
-            raise RefusedError(f"{name}: {above}")
+            raise RefusedError(f"{self.cell.name} at saturation: {above}")
 
     def _exceeds_bound(self, rate: Interval) -> bool:
         """Return True if all of the interval of a rate is above the bound."""

@@ -323,7 +323,7 @@ class _VmSearch:
 
     def _point(self, cell: Cell, vms: int) -> VmPoint:
         runs = [self._run(cell, vms, number) for number in range(self.replications)]
-        measured = list(_measured(runs, self.jobs))
+        measured = _measured(runs, self.jobs)
         p99s_ns = tuple(one.latency_p99_ns for one in measured)
         served = sum(one.iops / one.offered_iops for one in measured) / len(measured)
         refusals = [one.refused for one in measured if one.refused is not None]
