@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from stripesim.models.hdd import DeviceModel
-from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.models.provenance import Provenance
 from stripesim.models.qos import mclock_defaults
 from stripesim.scenarios.answers.calibrate.factors import starts, with_factors
 from stripesim.scenarios.cells.models import build_models
@@ -183,9 +183,9 @@ def _slow_syncs(scenario: Scenario, factor: float) -> Changed:
     """Make each sync of the log flush the drive's cache, as on a drive without power-loss protection."""
     models = build_models(scenario)
     flush_ns = _flush_ns(models, factor)
-    return scenario, replace(
-        models, ssd=_changed(models.ssd, {"flush_base_ns": flush_ns})
-    )
+    origin = Provenance("assumed", _SOURCE)
+    drive = models.ssd.with_numbers({"flush_base_ns": flush_ns}, origin)
+    return scenario, replace(models, ssd=drive)
 
 
 def _flush_ns(models: Models, factor: float) -> float:
@@ -201,12 +201,6 @@ def _flush_ms(scenario: Scenario, factor: float) -> str:
 def _writes_to_ssds(scenario: Scenario) -> bool:
     is_disk = build_models(scenario).ssd.rotational
     return not is_disk and scenario.workload.ops == ("write",)
-
-
-def _changed(model: DeviceModel, values: Mapping[str, float]) -> DeviceModel:
-    assert isinstance(model, MeasuredModel)
-    origin = dict.fromkeys(values, Provenance("assumed", _SOURCE))
-    return replace(model, **values, provenance={**model.provenance, **origin})  # type: ignore[arg-type]
 
 
 # --- clients ----------------------------------------------------------------------------------------------
