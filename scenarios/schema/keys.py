@@ -408,6 +408,15 @@ class ClusterSpec(ScenarioTable):
         return sum(group.count * (group.osds or 0) for group in self.host_groups)
 
     @property
+    def cores_key(self) -> str:
+        """Key that decides which cores OSDs have: their limit, cores of their own, or those of the host."""
+        if self.cpu_limit_per_osd is not None:
+            return "cpu_limit_per_osd"
+        if self.cores_per_osd is not None:
+            return "cores_per_osd"
+        return "cores_per_host"
+
+    @property
     def rack_names(self) -> list[str] | None:
         """Rack of each host, or None without racks or if racks do not divide the hosts evenly."""
         if not isinstance(self.hosts, int):

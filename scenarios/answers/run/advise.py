@@ -191,19 +191,10 @@ def _offered(scenario: Scenario) -> list[Purchase]:
 
 def _cores(scenario: Scenario) -> Purchase:
     """Return the purchase of the cores that OSDs have: their limit, those of their own, or the host's."""
-    key = cores_key(scenario)
+    key = scenario.cluster.cores_key
     if key not in _OF_OSDS:
         return _CORES
     return Purchase(("cluster", key), _OF_OSDS[key], ("osd.cpu", "cpu"))
-
-
-def cores_key(scenario: Scenario) -> str:
-    """Return the key of a cluster that decides which cores its OSDs have."""
-    if scenario.cluster.cpu_limit_per_osd is not None:
-        return "cpu_limit_per_osd"
-    if scenario.cluster.cores_per_osd is not None:
-        return "cores_per_osd"
-    return "cores_per_host"
 
 
 def _osds(scenario: Scenario) -> Purchase:
