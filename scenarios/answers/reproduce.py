@@ -19,9 +19,8 @@ from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.schema.loader import validated
 from stripesim.scenarios.schema.scenario import Scenario, scenario_from
 from stripesim.scenarios.show.answer import Answer
-from stripesim.scenarios.show.files import csv_text
+from stripesim.scenarios.show.files import PROVENANCE, csv_text, stored_document
 
-PROVENANCE: Final = "provenance.json"
 ROWS: Final = "results.csv"
 #: Columns that differ between runs: wall-clock time.
 _NOT_REPRODUCED: Final = frozenset({"engine_wall_s"})
@@ -57,7 +56,7 @@ def answer_of_verification(folder: str | Path) -> Answer:
     folder = Path(folder)
     for name, compute in _COMPUTED.items():
         if (folder / name).is_file():
-            stored = _kept_file(folder / name)
+            stored = stored_document(folder / name, _WANTED)
             provenance = _checked(folder, stored.get("provenance"), {"configuration"})
             again = compute(_scenario(provenance), provenance, stored)
             lines = [_values(one) for one in (stored, json.loads(json_text(again)))]
@@ -159,7 +158,7 @@ def _durability(
     )
 
 
-#: File of an answer that states all it was made from, and how it is computed again.
+#: File of an answer that states all it was made from → how it is computed again.
 _COMPUTED: Final[
     Mapping[
         str,
@@ -214,17 +213,8 @@ def _provenance(folder: Path) -> dict[str, Any]:
             raise AnswerError(
                 Problem(place=str(folder), got=f"no {name}", wanted=_WANTED)
             )
-    return _checked(
-        folder, _kept_file(folder / PROVENANCE), {"configuration", "engine"}
-    )
-
-
-def _kept_file(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_text("utf-8")))
-    except (ValueError, TypeError) as error:
-        problem = Problem(place=str(path), got=str(error), wanted="JSON with keys")
-        raise AnswerError(problem) from None
+    document = stored_document(folder / PROVENANCE, _WANTED)
+    return _checked(folder, document, {"configuration", "engine"})
 
 
 def _checked(folder: Path, document: object, needed: set[str]) -> dict[str, Any]:

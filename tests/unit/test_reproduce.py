@@ -212,6 +212,10 @@ def test_an_answer_is_reproduced(
     status, printed, err = command("cite", out, "--verify")
     assert status == 0, printed + err
     assert "values are equal" in printed
+    # Then it can be cited, too.
+    status, printed, err = command("cite", out)
+    assert status == 0, printed + err
+    assert "@misc{stripesim-" in printed
 
 
 def test_a_changed_value_of_an_answer_is_found(
