@@ -145,12 +145,12 @@ def _rehearsal(
 def _durability(
     scenario: Scenario, provenance: Mapping[str, Any], stored: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    from stripesim.scenarios.answers.durability.durability import answer
+    from stripesim.scenarios.answers.durability.durability import estimate_durability
 
     is_unchecked = any(
         row["refused"] and row["nines"] is not None for row in stored["rows"]
     )
-    return answer(
+    return estimate_durability(
         scenario,
         provenance["method"],
         walks=int(provenance["walks"]),
