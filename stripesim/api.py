@@ -761,7 +761,7 @@ def load_curves(
         unchecked=unchecked,
     )
     curves = _load_curves(loaded, settings, jobs=jobs)
-    return AnsweredList(curves, partial(answer_of_load, loaded, curves, engine=engine))
+    return AnsweredList(curves, partial(answer_of_load, loaded, curves, settings))
 
 
 @checking_arguments

@@ -100,15 +100,14 @@ def _load(
         for curve in stored["curves"]
         for bound in curve["p99_bounds"]
     }
-    engine = str(provenance["engine"])
     settings = CurveSettings(
-        engine=engine,
+        engine=str(provenance["engine"]),
         p99_bounds_s=[bound_ns / 1e9 for bound_ns in sorted(bounds_ns)],
         requests=provenance.get("requests"),
-        unchecked=bool(stored["refusals"]),
+        unchecked=bool(provenance.get("unchecked")),
     )
     curves = load_curves(scenario, settings)
-    return dict(answer_of_load(scenario, curves, engine=engine).document)
+    return dict(answer_of_load(scenario, curves, settings).document)
 
 
 def _vms(
@@ -130,7 +129,9 @@ def _plan(
 ) -> Mapping[str, Any]:
     from stripesim.scenarios.answers.plan.plan import make_plan
 
-    return make_plan(scenario, engine=str(provenance["engine"])).document
+    engine = str(provenance["engine"])
+    is_unchecked = bool(provenance.get("unchecked"))
+    return make_plan(scenario, engine=engine, unchecked=is_unchecked).document
 
 
 def _rehearsal(
