@@ -14,7 +14,7 @@ from stripesim.models.problems import TraceError
 from stripesim.traces.failures.columns import FailureTrace
 
 Floats = npt.NDArray[np.float64]
-State = Literal["up", "down"]
+DeviceState = Literal["up", "down"]
 
 ENDS_MIN = 20
 """Fewer observed ends than this do not determine a shape."""
@@ -61,7 +61,7 @@ class SurvivalFit:
     """All distributions fitted to one state of a trace."""
 
     source: str  # File name
-    state: State  # Time to failure or time to repair
+    state: DeviceState  # Time to failure or time to repair
     # Numbers of spans used, with observed end, censored, and left out.
     spans: int
     ends: int
@@ -93,7 +93,7 @@ class SurvivalFit:
         return "\n".join(lines)
 
 
-def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
+def lifetimes_of(trace: FailureTrace, state: DeviceState) -> Lifetimes:
     """Return the spans of one state as lifetimes. Spans that start before the record need a known age.
 
     Raises
@@ -133,7 +133,7 @@ def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
     )
 
 
-def fit_survival(trace: FailureTrace, state: State = "up") -> SurvivalFit:
+def fit_survival(trace: FailureTrace, state: DeviceState = "up") -> SurvivalFit:
     """Fit exponential, Weibull and lognormal distributions to the durations of a state.
 
     Parameters

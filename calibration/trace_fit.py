@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from stripesim.calibration.ssd.interference import Interference, fit_interference
-from stripesim.calibration.ssd.result import Operation, Quantity, ServiceFit
+from stripesim.calibration.ssd.result import Operation, ServiceFit, TimeKind
 from stripesim.calibration.ssd.time_fit import fit_times
-from stripesim.calibration.survival import State, SurvivalFit, fit_survival
+from stripesim.calibration.survival import DeviceState, SurvivalFit, fit_survival
 from stripesim.calibration.workload.model_fit import WorkloadFit, fit_workload
 from stripesim.models.documents import Documented
 from stripesim.models.problems import TraceError
@@ -80,7 +80,7 @@ def fit_trace(trace: BlockTrace | FailureTrace, *, seed: int = 1) -> TraceFit:
 def _fit_failures(trace: FailureTrace) -> TraceFit:
     fits: list[SurvivalFit] = []
     missing: list[str] = []
-    states: tuple[State, ...] = ("up", "down")
+    states: tuple[DeviceState, ...] = ("up", "down")
     for state in states:
         try:
             fits.append(fit_survival(trace, state))
@@ -94,7 +94,7 @@ def _fit_failures(trace: FailureTrace) -> TraceFit:
 def _fit_block(trace: BlockTrace, seed: int) -> TraceFit:
     fits: list[ServiceFit] = []
     missing: list[str] = []
-    quantity: Quantity = "response" if trace.commands is None else "service"
+    quantity: TimeKind = "response" if trace.commands is None else "service"
     operations: tuple[Operation, ...] = ("read", "write")
     for operation in operations:
         try:

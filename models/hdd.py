@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import exp, lgamma
 from typing import ClassVar
@@ -128,25 +128,19 @@ class HddModel(MeasuredModel):
 
     def single(self) -> HddModel:
         """Return one disk of the set."""
-        provenance = {
-            **self.provenance,
-            "raid0_drives": Provenance("given", "one bare device"),
-        }
-        return replace(self, raid0_drives=1, provenance=provenance)
+        origin = Provenance("given", "one bare device")
+        return self.with_numbers({"raid0_drives": 1}, origin)
 
     def queued(self, count: float) -> HddModel:
         """Return the disk with a mean of `count` reads in its queue, up to `QUEUE_MAX`, by equation (3)."""
         position_ns = self._position_ns(min(count, QUEUE_MAX))
         seek_ns = max(0.0, position_ns - self.rotation_ns / 2)
-        track_ns = min(self.read_track_seek_ns, seek_ns)
+        numbers = {
+            "read_mean_seek_ns": seek_ns,
+            "read_track_seek_ns": min(self.read_track_seek_ns, seek_ns),
+        }
         origin = Provenance("assumed", f"the first to be reached of {count:.3g} reads")
-        names = ("read_mean_seek_ns", "read_track_seek_ns")
-        return replace(
-            self,
-            read_mean_seek_ns=seek_ns,
-            read_track_seek_ns=track_ns,
-            provenance={**self.provenance, **dict.fromkeys(names, origin)},
-        )
+        return self.with_numbers(numbers, origin)
 
     def _position_ns(self, count: float) -> float:
         """Return the mean time to position the head for the first of `count` random reads [ns]."""

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 KINDS = ("measured", "code", "datasheet", "published", "fitted", "given", "assumed")
 
@@ -108,6 +108,32 @@ class MeasuredModel:
             if field.name != "provenance"
             and not isinstance(getattr(self, field.name), (str, bool))
         ]
+
+    def with_numbers(
+        self,
+        numbers: Mapping[str, Any],
+        origin: Provenance | Mapping[str, Provenance],
+    ) -> Self:
+        """Return the model with other numbers.
+
+        Parameters
+        ----------
+        numbers
+            New value of each number, by its name.
+        origin
+            Provenance of all of them, or that of each by its name.
+
+        Raises
+        ------
+        TypeError
+            If the model has no such number.
+        ValueError
+            If a number is out of range.
+        """
+        if isinstance(origin, Provenance):
+            origin = dict.fromkeys(numbers, origin)
+        provenance = {**self.provenance, **origin}
+        return dataclasses.replace(self, **numbers, provenance=provenance)
 
     def parameters(self, prefix: str = "") -> Iterator[dict[str, Any]]:
         """Yield one row per number: name, value, unit, provenance, source and 95 % interval."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from stripesim.models.provenance import MeasuredModel, Provenance
@@ -133,8 +133,5 @@ class RecoveryModel(MeasuredModel):
 
     def given(self, **numbers: Any) -> RecoveryModel:
         """Return the model with numbers replaced by those of a cluster's configuration."""
-        provenance = {
-            name: Provenance("given", "configuration of the scenario")
-            for name in numbers
-        }
-        return replace(self, **numbers, provenance={**self.provenance, **provenance})
+        origin = Provenance("given", "configuration of the scenario")
+        return self.with_numbers(numbers, origin)

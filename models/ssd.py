@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from stripesim.models.provenance import MeasuredModel, Provenance
@@ -165,11 +165,8 @@ class SsdModel(MeasuredModel):
 
     def single(self) -> SsdModel:
         """Return one drive of the set."""
-        provenance = {
-            **self.provenance,
-            "raid0_drives": Provenance("given", "one bare device"),
-        }
-        return replace(self, raid0_drives=1, provenance=provenance)
+        origin = Provenance("given", "one bare device")
+        return self.with_numbers({"raid0_drives": 1}, origin)
 
     def blocks_bytes(self, size_bytes: int) -> int:
         """Round a size up to whole blocks [B]."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from stripesim.scenarios.answers.cluster import answer_of_cluster
 from stripesim.scenarios.clusters.cluster import import_cluster
-from stripesim.scenarios.clusters.summary import answer
+from stripesim.scenarios.clusters.summary import describe_cluster
 from stripesim.scenarios.show.answer import Answer
 from stripesim.traces import read_trace
 
@@ -78,7 +78,7 @@ def trace_rows(name: str) -> tuple[TraceRow, ...]:
 def imported(report: str, pools: tuple[str, ...] = ()) -> Answer:
     """Return what an import makes of a report of ``data/``, with scenarios of some pools."""
     cluster = import_cluster([FOLDER / report])
-    return answer_of_cluster(*answer(cluster, pools))
+    return answer_of_cluster(*describe_cluster(cluster, pools))
 
 
 @cache

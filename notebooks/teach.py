@@ -36,7 +36,7 @@ __all__ = [
 
 Item = TypeVar("Item")
 #: A number with a unit, a word to choose, or yes or no.
-Answer = float | int | str | bool
+AnswerValue = float | int | str | bool
 
 #: Resolution of a figure in a notebook.
 _SCREEN_DPI = 110
@@ -78,7 +78,7 @@ class Question:
     name: str  #: Key for `Lesson.ask`
     text: str
     #: Function that computes the answer, called at most once and on demand
-    answer: Callable[[], Answer]
+    answer: Callable[[], AnswerValue]
     unit: str = ""
     #: Largest relative error of a right answer, from 0 to below 1
     tolerance: float = 0.1
@@ -88,7 +88,7 @@ class Question:
     points: int = 2  #: Points for a right answer
     #: Events so far: right, hint, revealed
     record: set[str] = field(default_factory=set)
-    given: Answer | None = None  #: Last answer that was checked
+    given: AnswerValue | None = None  #: Last answer that was checked
 
     def __post_init__(self) -> None:
         if not 0 <= self.tolerance < 1:
@@ -97,7 +97,7 @@ class Question:
             )
 
     @cached_property
-    def value(self) -> Answer:
+    def value(self) -> AnswerValue:
         """Return the answer."""
         answer = self.answer()
         if hasattr(answer, "item"):
@@ -109,7 +109,7 @@ class Question:
             )
         return answer
 
-    def check(self, answer: Answer) -> str:
+    def check(self, answer: AnswerValue) -> str:
         """Judge an answer in words, numbers within the tolerance."""
         self.given = answer
         verdict = self.judge(answer)
@@ -138,7 +138,7 @@ class Question:
             why = why(self.value)
         return f"{text}. {why}" if why else text
 
-    def judge(self, answer: Answer) -> str:
+    def judge(self, answer: AnswerValue) -> str:
         """Judge an answer in words without recording it."""
         value = self.value
         if isinstance(value, bool | str):
@@ -173,12 +173,12 @@ class Question:
         return f"<p><b>{html.escape(self.name)}</b> {html.escape(self.text)}{unit}<br>{calls}</p>"
 
 
-def _compared(answer: Answer) -> str:
+def _compared(answer: AnswerValue) -> str:
     """Return the text of an answer for a comparison, without blanks and capitals."""
     return "".join(str(answer).split()).lower()
 
 
-def answer_text(value: Answer) -> str:
+def answer_text(value: AnswerValue) -> str:
     """Return an answer as people read it: a number with three digits, or the digits before its point."""
     if isinstance(value, bool | str):
         return f"{value}"

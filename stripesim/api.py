@@ -578,9 +578,11 @@ def durability(
         If the scenario has no ``[durability]`` table, or the method does not apply to a scheme.
     """
     from stripesim.scenarios.answers.durability.answer import answer_of_durability
-    from stripesim.scenarios.answers.durability.durability import answer
+    from stripesim.scenarios.answers.durability.durability import estimate_durability
 
-    document = answer(as_scenario(scenario, sets=sets, seed=seed), method, walks=walks)
+    document = estimate_durability(
+        as_scenario(scenario, sets=sets, seed=seed), method, walks=walks
+    )
     return AnsweredList(document["rows"], partial(answer_of_durability, document))
 
 
@@ -618,11 +620,11 @@ def import_report(
     from stripesim.scenarios.answers.cluster import answer_of_cluster
     from stripesim.scenarios.answers.failures.failures import failures_of
     from stripesim.scenarios.clusters.cluster import import_cluster
-    from stripesim.scenarios.clusters.summary import answer
+    from stripesim.scenarios.clusters.summary import describe_cluster
 
     cluster = import_cluster([Path(file) for file in files])
     failure_answer = failures_of if failures else None
-    return answer_of_cluster(*answer(cluster, pools, failures=failure_answer))
+    return answer_of_cluster(*describe_cluster(cluster, pools, failures=failure_answer))
 
 
 @checking_arguments
@@ -759,7 +761,7 @@ def load_curves(
         unchecked=unchecked,
     )
     curves = _load_curves(loaded, settings, jobs=jobs)
-    return AnsweredList(curves, partial(answer_of_load, loaded, curves, engine=engine))
+    return AnsweredList(curves, partial(answer_of_load, loaded, curves, settings))
 
 
 @checking_arguments

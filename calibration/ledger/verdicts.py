@@ -43,10 +43,10 @@ __all__ = [
     "load_claims",
 ]
 
-Verdict = Literal["right", "wrong", "not-derivable"]
+ClaimVerdict = Literal["right", "wrong", "not-derivable"]
 ErrorKind = Literal["relative", "absolute"]
 
-VERDICTS: tuple[Verdict, ...] = ("right", "wrong", "not-derivable")
+VERDICTS: tuple[ClaimVerdict, ...] = ("right", "wrong", "not-derivable")
 
 SMALL_PUBLISHED = 0.05
 """Published values below this magnitude are compared by difference, because a ratio is meaningless."""
@@ -77,7 +77,7 @@ class Entry(Documented):
     error: float | None
     error_kind: ErrorKind | None
     tolerance: float | None
-    verdict: Verdict
+    verdict: ClaimVerdict
     reason: str | None
 
     in_document: ClassVar = (
@@ -227,7 +227,7 @@ def _verdict(
     error: float | None,
     kind: ErrorKind | None,
     tolerance: float | None,
-) -> tuple[Verdict, str | None]:
+) -> tuple[ClaimVerdict, str | None]:
     """Return the verdict on a simulated value, and the reason for it where there is one."""
     if error is not None and tolerance is None:
         why = "no tolerance is given for this row: the error is shown, not judged"

@@ -288,11 +288,7 @@ def drive_model(hardware: MeasuredHardware, osds_per_drive: int) -> SsdModel:
     )
     like = ParameterSet("samsung-pm983").model(SsdModel, "ssd")
     origin = Provenance("datasheet", f"data sheet: {hardware.sheet_source}")
-    return replace(
-        like,
-        **numbers,
-        provenance={**like.provenance, **dict.fromkeys(numbers, origin)},
-    )
+    return like.with_numbers(numbers, origin)
 
 
 def on_hardware(
@@ -328,5 +324,5 @@ def scaled_times(
         )
         for name in names
     }
-    values: dict[str, Any] = {name: getattr(model, name) * factor for name in names}
-    return replace(model, **values, provenance={**model.provenance, **origin})
+    values = {name: getattr(model, name) * factor for name in names}
+    return model.with_numbers(values, origin)

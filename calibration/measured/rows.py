@@ -24,10 +24,10 @@ METRICS = {
 }
 # Further metrics that a table may have. They are compared with nothing.
 _NOT_COMPARED = ("latency_p50_ms", "latency_p95_ms")
-#: Requests in flight by rate and mean latency (Little's law), over those of a closed loop. Tools average both
-#: over slightly different times, and round.
-IN_FLIGHT_LEAST = 0.5
-IN_FLIGHT_MOST = 1.2
+# Requests in flight by rate and mean latency (Little's law), over those of a closed loop. Tools average both
+# over slightly different times, and round.
+_IN_FLIGHT_LEAST = 0.5
+_IN_FLIGHT_MOST = 1.2
 # Largest relative difference of a rate of bytes from that of requests.
 _BYTES_TOLERANCE = 0.1
 ROLES = ("calibration", "held-out", "not-derivable")
@@ -216,17 +216,41 @@ def _check_units(row: CsvRow, measured: MeasuredRow) -> None:
     latency_ms = numbers.get("latency_mean_ms")
     if rate_per_s is None or latency_ms is None or not _states_in_flight(row):
         return
-    most = measured.clients * measured.queue_depth
-    # Of a part of a mixed load, the other part has the rest in flight.
-    least = 0.0 if measured.part else IN_FLIGHT_LEAST
-    if least * most <= rate_per_s * latency_ms / 1e3 <= IN_FLIGHT_MOST * most:
+    asked = measured.clients * measured.queue_depth
+    low_ms, high_ms = mean_latency_bounds_ms(
+        rate_per_s, asked, is_part=bool(measured.part)
+    )
+    if low_ms <= latency_ms <= high_ms:
         return
-    mean_ms = most / rate_per_s * 1e3
     row.refuse(
         "latency_mean_ms",
-        f"{least * mean_ms:.3g} to {IN_FLIGHT_MOST * mean_ms:.3g}: {most:,} in flight at "
-        f"{rate_per_s:,.6g} requests/s take {mean_ms:.3g} ms each (Little's law)",
+        f"{low_ms:.3g} to {high_ms:.3g}: {asked:,} in flight at {rate_per_s:,.6g} requests/s take "
+        f"{asked / rate_per_s * 1e3:.3g} ms each (Little's law)",
     )
+
+
+def mean_latency_bounds_ms(
+    rate_per_s: float, asked: int, *, is_part: bool = False
+) -> tuple[float, float]:
+    r"""Return the least and the highest mean latency that a closed loop can have at its rate [ms].
+
+    Parameters
+    ----------
+    rate_per_s
+        Requests per second that were served.
+    asked
+        Requests that the load keeps in flight [count].
+    is_part
+        True for the reads or the writes of a mixed load: the others have a part of the requests in flight.
+
+    Notes
+    -----
+    By Little's law, :math:`n` requests in flight at a rate :math:`\lambda` take :math:`n / \lambda` each.
+    The bounds are 0.5 and 1.2 times that, and 0 for the least one of a part.
+    """
+    mean_ms = asked / rate_per_s * 1e3
+    least = 0.0 if is_part else _IN_FLIGHT_LEAST
+    return least * mean_ms, _IN_FLIGHT_MOST * mean_ms
 
 
 def _states_in_flight(row: CsvRow) -> bool:

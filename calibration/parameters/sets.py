@@ -157,9 +157,7 @@ class ParameterSet:
             if isinstance(getattr(model, key), int):
                 values[key] = _whole(value, f"{where}: {key}")
         try:
-            return dataclasses.replace(
-                model, **values, provenance={**model.provenance, **provenance}
-            )
+            return model.with_numbers(values, provenance)
         except (ValueError, TypeError) as error:
             raise ParameterSetError(*problems_at(where, error)) from error
 

@@ -12,7 +12,7 @@ from stripesim.models.documents import Documented
 
 Floats = npt.NDArray[np.float64]
 Operation = Literal["read", "write"]
-Quantity = Literal["service", "response"]
+TimeKind = Literal["service", "response"]
 
 POOR_ERROR = {"mean": 0.25, "p50": 0.25, "p90": 0.25, "p99": 0.5}
 """Errors on the unseen half above which a fit is called poor. The tail of half a trace is itself noisy."""
@@ -97,7 +97,7 @@ class ServiceFit(Documented):
     # Trace file, `read` or `write`, `service` or `response`.
     source: str
     operation: Operation
-    quantity: Quantity
+    quantity: TimeKind
     line: MeanLine  # Mean of the first half of the commands
     isolated_line: MeanLine | None
     """Mean of all commands that overlapped no other, or None if there were too few."""

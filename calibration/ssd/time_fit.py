@@ -13,9 +13,9 @@ from stripesim.calibration.ssd.result import (
     Floats,
     MeanLine,
     Operation,
-    Quantity,
     Score,
     ServiceFit,
+    TimeKind,
 )
 from stripesim.models.problems import TraceError
 from stripesim.traces import BlockTrace
@@ -49,7 +49,7 @@ def fit_times(
     trace: BlockTrace,
     *,
     operation: Operation = "read",
-    quantity: Quantity = "service",
+    quantity: TimeKind = "service",
     seed: int = 1,
     bootstrap: int = 200,
 ) -> ServiceFit:
@@ -128,7 +128,7 @@ def fit_times(
 
 
 def sample_of(
-    trace: BlockTrace, operation: Operation, quantity: Quantity
+    trace: BlockTrace, operation: Operation, quantity: TimeKind
 ) -> TimedCommands:
     """Return the completed commands (service) or requests (response) of one direction with non-zero times.
 

@@ -105,8 +105,8 @@ class Generation:
     def with_log(self, store: ObjectStoreModel) -> ObjectStoreModel:
         """Return a store whose log writes what a sync of the release writes."""
         numbers = self._numbers("log", "ssd")
-        provenance = {**store.provenance, **numbers.pop("provenance")}
-        return replace(store, provenance=provenance, **numbers)
+        origin = numbers.pop("provenance")
+        return store.with_numbers(numbers, origin)
 
     def throttle(self) -> ThrottleModel:
         """Return the limit on client requests that an OSD admits."""

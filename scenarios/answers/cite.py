@@ -5,7 +5,6 @@ schemes and studies come from.
 """
 
 import csv
-import json
 import re
 import tomllib
 import unicodedata
@@ -23,17 +22,15 @@ from stripesim.models.documents import Documented
 from stripesim.models.generations import generations
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.show.answer import Answer
+from stripesim.scenarios.show.files import (
+    PROVENANCE,
+    PROVENANCE_FILES,
+    stored_document,
+)
 from stripesim.scenarios.show.latex import LATEX_SIGNS
 
 Role = Literal["tool", "parameters", "code", "source"]
 
-#: Files of a run that hold its provenance: itself, or under the key ``provenance``.
-_PROVENANCE_FILES: Final = (
-    "provenance.json",
-    "load.json",
-    "plan.json",
-    "rehearsal.json",
-)
 #: Result columns and scenario keys that name sources.
 _SET_KEYS: Final = ("cluster.parameters", "cluster.drive", "cluster.ssd")
 
@@ -245,17 +242,12 @@ def _provenance(folder: Path) -> dict[str, Any]:
                 place=str(folder), got="no such folder", wanted="the --out of a run"
             )
         )
-    for name in _PROVENANCE_FILES:
+    for name in PROVENANCE_FILES:
         path = folder / name
         if not path.is_file():
             continue
-        try:
-            document = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise AnswerError(
-                Problem(place=str(path), got=str(error), wanted="JSON")
-            ) from None
-        if isinstance(document, dict) and name != _PROVENANCE_FILES[0]:
+        document: Any = stored_document(path, "JSON that a run of stripesim wrote")
+        if name != PROVENANCE:
             document = document.get("provenance")
         if isinstance(document, dict) and "stripesim" in document:
             return document
@@ -269,7 +261,7 @@ def _provenance(folder: Path) -> dict[str, Any]:
     raise AnswerError(
         Problem(
             place=str(folder),
-            got=f"none of {', '.join(_PROVENANCE_FILES)}",
+            got=f"none of {', '.join(PROVENANCE_FILES)}",
             wanted="the --out of a run",
         )
     )

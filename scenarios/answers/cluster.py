@@ -37,7 +37,7 @@ def answer_of_cluster(
     Parameters
     ----------
     document
-        First part of what `stripesim.scenarios.clusters.summary.answer` returns.
+        First part of what `stripesim.scenarios.clusters.summary.describe_cluster` returns.
     scenarios
         Scenarios to write, by file. All files have the same folder.
     """

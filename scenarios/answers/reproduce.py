@@ -19,9 +19,8 @@ from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.schema.loader import validated
 from stripesim.scenarios.schema.scenario import Scenario, scenario_from
 from stripesim.scenarios.show.answer import Answer
-from stripesim.scenarios.show.files import csv_text
+from stripesim.scenarios.show.files import PROVENANCE, csv_text, stored_document
 
-PROVENANCE: Final = "provenance.json"
 ROWS: Final = "results.csv"
 #: Columns that differ between runs: wall-clock time.
 _NOT_REPRODUCED: Final = frozenset({"engine_wall_s"})
@@ -57,7 +56,7 @@ def answer_of_verification(folder: str | Path) -> Answer:
     folder = Path(folder)
     for name, compute in _COMPUTED.items():
         if (folder / name).is_file():
-            stored = _kept_file(folder / name)
+            stored = stored_document(folder / name, _WANTED)
             of_provenance, of_document = _NEEDED[name]
             needed = {"configuration", *of_provenance}
             provenance = _checked(folder, stored.get("provenance"), needed)
@@ -108,15 +107,14 @@ def _load(
         for curve in stored["curves"]
         for bound in curve["p99_bounds"]
     }
-    engine = str(provenance["engine"])
     settings = CurveSettings(
-        engine=engine,
+        engine=str(provenance["engine"]),
         p99_bounds_s=[bound_ns / 1e9 for bound_ns in sorted(bounds_ns)],
         requests=provenance.get("requests"),
-        unchecked=bool(stored.get("refusals")),
+        unchecked=bool(provenance.get("unchecked")),
     )
     curves = load_curves(scenario, settings)
-    return dict(answer_of_load(scenario, curves, engine=engine).document)
+    return dict(answer_of_load(scenario, curves, settings).document)
 
 
 def _vms(
@@ -138,7 +136,9 @@ def _plan(
 ) -> Mapping[str, Any]:
     from stripesim.scenarios.answers.plan.plan import make_plan
 
-    return make_plan(scenario, engine=str(provenance["engine"])).document
+    engine = str(provenance["engine"])
+    is_unchecked = bool(provenance.get("unchecked"))
+    return make_plan(scenario, engine=engine, unchecked=is_unchecked).document
 
 
 def _rehearsal(
@@ -153,12 +153,12 @@ def _rehearsal(
 def _durability(
     scenario: Scenario, provenance: Mapping[str, Any], stored: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    from stripesim.scenarios.answers.durability.durability import answer
+    from stripesim.scenarios.answers.durability.durability import estimate_durability
 
     is_unchecked = any(
         row.get("refused") and row["nines"] is not None for row in stored["rows"]
     )
-    return answer(
+    return estimate_durability(
         scenario,
         provenance["method"],
         walks=int(provenance["walks"]),
@@ -166,7 +166,7 @@ def _durability(
     )
 
 
-#: File of an answer that states all it was made from, and how it is computed again.
+#: File of an answer that states all it was made from → how it is computed again.
 _COMPUTED: Final[
     Mapping[
         str,
@@ -230,17 +230,8 @@ def _provenance(folder: Path) -> dict[str, Any]:
             raise AnswerError(
                 Problem(place=str(folder), got=f"no {name}", wanted=_WANTED)
             )
-    return _checked(
-        folder, _kept_file(folder / PROVENANCE), {"configuration", "engine"}
-    )
-
-
-def _kept_file(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_text("utf-8")))
-    except (ValueError, TypeError) as error:
-        problem = Problem(place=str(path), got=str(error), wanted="JSON with keys")
-        raise AnswerError(problem) from None
+    document = stored_document(folder / PROVENANCE, _WANTED)
+    return _checked(folder, document, {"configuration", "engine"})
 
 
 def _checked(folder: Path, document: object, needed: set[str]) -> dict[str, Any]:

@@ -296,7 +296,7 @@ def burst_warnings(
     if _may_defer(cell, models.deferral):
         cause = "stores deferred writes that the disks had not yet made"
     return [
-        f"{cell.label}: {rate} requests/s are a burst: {cause}. "
+        f"{cell.name}: {rate} requests/s are a burst: {cause}. "
         f"{saturates['resource']} sustain {number_text(saturates['iops'])} requests/s, as a longer run shows"
     ]
 
@@ -325,7 +325,7 @@ def length_warnings(
 ) -> list[str]:
     """Warn of quantiles that may depend on the length of a run, in one sentence for all cells.
 
-    `slow_cells` are labels of cells, each with its `slow_class`.
+    `slow_cells` are names of cells, each with its `slow_class`.
     """
     names = [name for name, _ in slow_cells]
     in_flight = scenario.in_flight_count

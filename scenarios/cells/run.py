@@ -12,7 +12,7 @@ from stripesim.scenarios.cells.build import CellInputs, build_cell, check_scheme
 from stripesim.scenarios.cells.failures import check_clients_meet_faults
 from stripesim.scenarios.cells.longer import lengthened, long_enough
 from stripesim.scenarios.cells.models import build_models, sorting
-from stripesim.scenarios.schema.keys import Cell, cells, load_cell
+from stripesim.scenarios.schema.keys import Cell, cells, load_cell, row_name
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.cluster import Models
@@ -66,7 +66,8 @@ class CellRow:
         """Return the row's name and the check of the audit that refuses it, or None."""
         if self.numbers.refused is None:
             return None
-        return f"{_name(self.cell, self.workload)}: {self.numbers.refused}"
+        name = row_name({**self.cell._asdict(), "workload": self.workload})
+        return f"{name}: {self.numbers.refused}"
 
 
 class Repeat(NamedTuple):
@@ -77,16 +78,6 @@ class Repeat(NamedTuple):
     followed: (
         IntArray  # Numbers of requests of the first stream whose steps are recorded.
     )
-
-
-def _name(cell: Cell, workload: str | None = None) -> str:
-    """Name a row by its cell, such as ``rep:3 write rand 4KiB``."""
-    parts = [cell.scheme, cell.op, cell.pattern]
-    if cell.block_size_bytes is not None:
-        parts.append(format_size(cell.block_size_bytes))
-    if workload is not None:
-        parts.append(workload)
-    return " ".join(dict.fromkeys(parts))
 
 
 def run_cells(
@@ -153,7 +144,7 @@ def run_cell(
     except StepsError as error:
         raise steps_problem(scenario, cell.scheme, error) from None
     if result.refused is not None and not unchecked:
-        refuse(f"{_name(cell)}: {result.refused}")
+        refuse(f"{cell.name}: {result.refused}")
     return result
 
 

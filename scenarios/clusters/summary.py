@@ -19,7 +19,7 @@ from stripesim.scenarios.clusters.scenario import (
 )
 
 
-def answer(
+def describe_cluster(
     cluster: ImportedCluster,
     pools: Sequence[str] = (),
     *,

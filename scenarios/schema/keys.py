@@ -24,6 +24,7 @@ from stripesim.scenarios.schema.tables import (
 from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces
 from stripesim.scenarios.schema.types import (
     INT_MAX,
+    S3_OPS,
     Bytes,
     Count,
     FailureDomain,
@@ -41,6 +42,7 @@ from stripesim.scenarios.schema.types import (
     SizeBytes,
     SpanS,
 )
+from stripesim.scenarios.schema.units import format_size
 
 #: Keys, in any table, whose values are paths of files that a run reads.
 FILE_KEYS: Final = frozenset({"codes", "crush_map", "trace"})
@@ -406,6 +408,15 @@ class ClusterSpec(ScenarioTable):
         return sum(group.count * (group.osds or 0) for group in self.host_groups)
 
     @property
+    def cores_key(self) -> str:
+        """Key that decides which cores OSDs have: their limit, cores of their own, or those of the host."""
+        if self.cpu_limit_per_osd is not None:
+            return "cpu_limit_per_osd"
+        if self.cores_per_osd is not None:
+            return "cores_per_osd"
+        return "cores_per_host"
+
+    @property
     def rack_names(self) -> list[str] | None:
         """Rack of each host, or None without racks or if racks do not divide the hosts evenly."""
         if not isinstance(self.hosts, int):
@@ -709,9 +720,27 @@ class Cell(NamedTuple):
         return cls(*(row[name] for name in cls._fields))
 
     @property
-    def label(self) -> str:
-        """The parts that the cell has, for messages, such as ``rep:3 write rand 4096``."""
-        return " ".join(str(part) for part in self if part is not None)
+    def name(self) -> str:
+        """The name of its row, such as ``rep:3 write rand 4KiB``."""
+        return row_name(self._asdict())
+
+
+def row_name(coordinates: Mapping[str, Any]) -> str:
+    """Return the name of a row, such as ``rep:3 write rand 4KiB`` or ``rep:3 put 4MiB``.
+
+    Parameters
+    ----------
+    coordinates
+        Scheme, operation, pattern, block size and name of the workload, in the order of the name. Those that
+        are missing or None are left out, and so is the pattern of objects, which have none.
+    """
+    parts = {key: one for key, one in coordinates.items() if one is not None}
+    if parts.get("op") in S3_OPS:
+        parts.pop("pattern", None)
+    if "block_size_bytes" in parts:
+        parts["block_size_bytes"] = format_size(parts["block_size_bytes"])
+    # Several workloads are `mixed` in operation and pattern.
+    return " ".join(dict.fromkeys(map(str, parts.values())))
 
 
 class ScenarioKeys(ScenarioTable):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,17 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+#: File that holds the provenance of rows.
+PROVENANCE: Final = "provenance.json"
+#: Files of ``--out`` that hold the provenance of an answer, all but the first under the key ``provenance``.
+PROVENANCE_FILES: Final = (
+    PROVENANCE,
+    "load.json",
+    "vms.json",
+    "plan.json",
+    "rehearsal.json",
+    "durability.json",
+)
 #: What options wanted that got a folder without room for results.
 _RESULTS: Final = "a folder results can be written to"
 
@@ -132,7 +144,7 @@ def result_files(
         "results.csv": csv_text(rows).encode(),
     }
     for name, content in extra.items():
-        if name in (*contents, "provenance.json") or Path(name).name != name:
+        if name in (*contents, PROVENANCE) or Path(name).name != name:
             raise AnswerError(
                 Problem(
                     place="extra file",
@@ -142,12 +154,31 @@ def result_files(
             )
         contents[name] = content.encode() if isinstance(content, str) else content
     try:
-        contents["provenance.json"] = json_text(dict(provenance), indent=2).encode()
+        contents[PROVENANCE] = json_text(dict(provenance), indent=2).encode()
     except (TypeError, ValueError) as error:
         raise AnswerError(
             Problem(key="provenance", got=first_problem(error), wanted="JSON values")
         ) from None
     return contents
+
+
+def stored_document(path: Path, wanted: str) -> dict[str, Any]:
+    """Read a JSON document that a command wrote.
+
+    Raises
+    ------
+    AnswerError
+        If the file cannot be read or holds none. The message states what is `wanted`.
+    """
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        problem = Problem(place=str(path), got=file_reason(error), wanted=wanted)
+        raise AnswerError(problem) from None
+    if not isinstance(document, dict):
+        got = "another document"
+        raise AnswerError(Problem(place=str(path), got=got, wanted=wanted))
+    return document
 
 
 def csv_text(rows: pl.DataFrame | Iterable[Mapping[str, object]]) -> str:

@@ -21,7 +21,7 @@ from typing import (
 from stripesim.models.documents import without_numpy
 from stripesim.models.problems import AnswerError, Problem, first_problem
 from stripesim.scenarios.schema.types import S3_OPS
-from stripesim.scenarios.schema.units import format_size, number_text
+from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.observe.result_row import ResultRow
 
 if TYPE_CHECKING:
@@ -117,20 +117,6 @@ IDENTITY: Final[Mapping[str, tuple[type, str]]] = {
         "bytes of one client request; null where a trace decides",
     ),
 }
-
-
-def name_of(coordinates: Mapping[str, Any]) -> str:
-    """Return the name of a row, such as ``rep:3 write rand 4KiB`` or ``rep:3 put 4MiB``.
-
-    Coordinates that are None are left out.
-    """
-    parts = {key: one for key, one in coordinates.items() if one is not None}
-    if parts.get("op") in S3_OPS:
-        # Objects have no pattern.
-        parts.pop("pattern", None)
-    if "block_size_bytes" in parts:
-        parts["block_size_bytes"] = format_size(parts["block_size_bytes"])
-    return " ".join(dict.fromkeys(map(str, parts.values())))
 
 
 def _numbers() -> Iterator[tuple[str, tuple[type, str]]]:

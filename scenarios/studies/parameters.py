@@ -82,11 +82,7 @@ def changed_model(model: Model, prefix: str) -> Model:
     values = {
         name: changed_number(f"{prefix}.{name}", getattr(model, name)) for name in names
     }
-    return replace(
-        model,
-        provenance={**model.provenance, **dict.fromkeys(names, _CHANGED)},
-        **values,
-    )
+    return model.with_numbers(values, _CHANGED)
 
 
 def changed_models(models: Models) -> Models:

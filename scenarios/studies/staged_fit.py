@@ -85,6 +85,8 @@ def run_stages(
 
     Parameters
     ----------
+    stages
+        The stages, in order.
     simulator
         Function of a stage and the numbers known before it. It returns the function that simulates the
         stage's rows with some parameters.

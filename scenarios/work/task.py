@@ -70,7 +70,7 @@ class SweepTask:
     def label(self) -> str:
         """Return a short description of the task, for messages."""
         swept = [f"{key}={value}" for key, value in self.swept.items()]
-        return " ".join([self.cell.label, *swept, f"replication {self.replication}"])
+        return " ".join([self.cell.name, *swept, f"replication {self.replication}"])
 
 
 class EndedTask(NamedTuple):

@@ -123,6 +123,13 @@ class Interval(NamedTuple):
     low: float | None
     high: float | None
 
+    @property
+    def half(self) -> float | None:
+        """Half of the width of the interval, None without one."""
+        if self.low is None or self.high is None:
+            return None
+        return (self.high - self.low) / 2
+
 
 #: Runs before an interval may stop a series of runs, and runs after which it stops in any case.
 NARROW_RUNS_MIN: Final = 5
@@ -143,10 +150,9 @@ def is_narrow(values: npt.ArrayLike, percent: float) -> bool:
     True
     """
     interval = student_interval(values, least=NARROW_RUNS_MIN)
-    if interval.low is None or interval.high is None:
+    if interval.half is None:
         return np.size(values) >= NARROW_RUNS_MIN
-    half = (interval.high - interval.low) / 2
-    return half <= percent / 100 * abs(interval.mean)
+    return interval.half <= percent / 100 * abs(interval.mean)
 
 
 def student_interval(values: npt.ArrayLike, *, least: int = 2) -> Interval:

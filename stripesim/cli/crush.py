@@ -11,7 +11,8 @@ import typer.core
 
 from stripesim.cli.options import JsonOption
 
-Mapping = tuple[int, list[int]]
+#: An input, and the OSDs that it maps to.
+MappedInput = tuple[int, list[int]]
 
 _CHUNK = 4096
 _X_MIN = -(2**31)
@@ -78,7 +79,7 @@ def _mappings(
     min_x: int,
     max_x: int,
     weights: Sequence[str],
-) -> tuple[int, Iterator[Mapping]]:
+) -> tuple[int, Iterator[MappedInput]]:
     """Return the id of the rule and its mappings."""
     import numpy as np
 
@@ -95,7 +96,7 @@ def _mappings(
     number = crush_map.rule(int(rule) if re.fullmatch(r"[0-9]{1,9}", rule) else rule).id
     reweights = dict(_weight(text) for text in weights) or None
 
-    def chunk(start: int) -> Iterator[Mapping]:
+    def chunk(start: int) -> Iterator[MappedInput]:
         xs = np.arange(start, min(start + _CHUNK, max_x + 1))
         return zip(
             xs.tolist(), crush_map.mappings(number, xs, num_rep, reweights), strict=True

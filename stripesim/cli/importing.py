@@ -100,10 +100,10 @@ def ceph_report(
     from stripesim.scenarios.answers.failures.failures import failures_of
     from stripesim.scenarios.clusters.cluster import import_cluster
     from stripesim.scenarios.clusters.scenario import check_written
-    from stripesim.scenarios.clusters.summary import answer
+    from stripesim.scenarios.clusters.summary import describe_cluster
 
     with output.progress("import", None) as step:
-        document, scenarios = answer(
+        document, scenarios = describe_cluster(
             import_cluster(list(map(_readable, files))),
             pools or [],
             path=path,

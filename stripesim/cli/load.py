@@ -73,7 +73,7 @@ def load(
     total = STEPS * len(cells(loaded))
     with output.progress(loaded.name, total) as step:
         curves = load_curves(loaded, settings, jobs=jobs, progress=step)
-    answer = answer_of_load(loaded, curves, engine=engine, requests=requests)
+    answer = answer_of_load(loaded, curves, settings)
     output.deliver(answer, to, unchecked=unchecked)
 
 

@@ -65,20 +65,17 @@ def console(width: int = 160) -> Console:
     return Console(width=width)
 
 
-def check_out(out: Path | None, *, report: bool = False) -> Path | None:
-    """Reject an unusable output folder, or a report without one, and return the folder of the report."""
+def check_out(out: Path | None, *, report: bool = False) -> None:
+    """Reject an unusable output folder, or a report without one."""
     if report and out is None:
         raise ValueError(
             "--report: got no --out, wanted the folder to write report.html into"
         )
     if out is None:
-        return None
+        return
     from stripesim.scenarios.show import files
 
     files.check_folder("--out", out)
-    if report:
-        return out
-    return None
 
 
 def check_file(option: str, path: Path | None, wanted: str) -> None:
@@ -127,19 +124,18 @@ def destination(
     from stripesim.cli.options import width_inch
     from stripesim.models.problems import AnswerError, noted
 
-    report_folder = None
     paper_width_inch = None
     problems: list[Problem] = []
     with noted(problems):
-        report_folder = check_out(out, report=report)
+        check_out(out, report=report)
     with noted(problems):
         check_json(json_to)
     with noted(problems):
         paper_width_inch = width_inch(width, out)
     if problems:
         raise AnswerError(*problems)
-    if report_folder is not None:
-        page = report_folder / REPORT
+    if report and out is not None:
+        page = out / REPORT
     if out or page:
         _quieten_matplotlib()
     return Destination(out, page, paper_width_inch, json_to)

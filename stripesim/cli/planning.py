@@ -95,7 +95,7 @@ def durability(
     """Estimate the probability of any data loss within a horizon (in nines), and its likely path."""
     to = output.destination(out, json_to, width=width)
     from stripesim.scenarios.answers.durability.answer import answer_of_durability
-    from stripesim.scenarios.answers.durability.durability import answer as estimate
+    from stripesim.scenarios.answers.durability.durability import estimate_durability
     from stripesim.scenarios.schema.scenario import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
@@ -105,7 +105,7 @@ def durability(
 
         spread = partial(map_dask, dask)
     with output.progress(loaded.name, None) as step:
-        document = estimate(
+        document = estimate_durability(
             loaded,
             method,
             walks=walks,
@@ -133,12 +133,16 @@ def rehearse(
     """Predict what planned changes move, their duration, the fill of OSDs, and the effect on clients."""
     to = output.destination(out, json_to, report=report, width=width)
     from stripesim.scenarios.answers.rehearse.answer import answer_of_rehearsal
-    from stripesim.scenarios.answers.rehearse.rehearse import rehearse as answer
+    from stripesim.scenarios.answers.rehearse.rehearse import (
+        rehearse as rehearse_changes,
+    )
     from stripesim.scenarios.schema.scenario import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     with output.progress(loaded.name, None) as step:
-        document = answer(loaded, engine=engine, progress=step, unchecked=unchecked)
+        document = rehearse_changes(
+            loaded, engine=engine, progress=step, unchecked=unchecked
+        )
     output.deliver(answer_of_rehearsal(loaded, document), to, unchecked=unchecked)
 
 

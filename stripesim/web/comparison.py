@@ -125,11 +125,11 @@ def _mean_text(values: Sequence[float], factor: float) -> str:
     """
     if not values:
         return _PENDING
-    mean, low, high = student_interval(values)
-    text = number_text(mean, factor)
-    if low is None or high is None:
+    interval = student_interval(values)
+    text = number_text(interval.mean, factor)
+    if interval.half is None:
         return text
-    return f"{text} ± {number_text((high - low) / 2, factor, digits=2)}"
+    return f"{text} ± {number_text(interval.half, factor, digits=2)}"
 
 
 def _verdict(rows: Sequence[Mapping[str, Any]], arrivals: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 from stripesim.calibration.parameters.sets import DEVICE_TABLES
 from stripesim.models.coding import parse_scheme
@@ -72,6 +72,11 @@ class OwnSets(NamedTuple):
         )
 
 
+def _count(name: str, label: str, *, high: float, **more: Any) -> Control:
+    """Return a control of a whole number from 1."""
+    return Control(name, label, low=1, high=high, is_whole=True, **more)
+
+
 _SCHEMES: Final = ControlGroup(
     "Schemes", (Control("scheme", "Scheme", "text", scope="option"),)
 )
@@ -97,7 +102,7 @@ _RELEASE: Final = ControlGroup(
 _SITES: Final = ControlGroup(
     "Sites",
     (
-        Control("sites", "Sites", low=1, high=SITES_MAX, placeholder="one"),
+        _count("sites", "Sites", high=SITES_MAX, placeholder="one"),
         Control(
             "site_rtt_ms",
             "Round trip between sites [ms]",
@@ -147,10 +152,9 @@ _FAILURES: Final = ControlGroup(
             choices=("host", "OSD", "site"),
             scope="both",
         ),
-        Control(
+        _count(
             "added_hosts",
             "Hosts to add",
-            low=1,
             high=16,
             scope="both",
             stops=_COUNTS[:16],
@@ -194,8 +198,8 @@ def _hosts(own: OwnSets) -> ControlGroup:
     return ControlGroup(
         "Hosts and drives",
         (
-            Control("hosts", "Hosts", low=1, high=200, stops=_COUNTS),
-            Control("osds_per_host", "OSDs per host", low=1, high=60, stops=_OSDS),
+            _count("hosts", "Hosts", high=200, stops=_COUNTS),
+            _count("osds_per_host", "OSDs per host", high=60, stops=_OSDS),
             Control("drive", "Drive", "select", choices=drives, is_wide=True),
             Control(
                 "drive_tb",
@@ -204,8 +208,8 @@ def _hosts(own: OwnSets) -> ControlGroup:
                 high=1000,
                 placeholder="of the drive",
             ),
-            Control("racks", "Racks", low=1, high=100, placeholder="none"),
-            Control("pg_num", "Placement groups", low=1, high=65_536, stops=_POWERS),
+            _count("racks", "Racks", high=100, placeholder="none"),
+            _count("pg_num", "Placement groups", high=65_536, stops=_POWERS),
         ),
     )
 
@@ -226,7 +230,7 @@ def _network(own: OwnSets, *, has_one: bool) -> ControlGroup:
         "Network and processors",
         (
             *rates,
-            Control("cores_per_host", "Cores per host", low=1, high=1024, stops=_CORES),
+            _count("cores_per_host", "Cores per host", high=1024, stops=_CORES),
             Control(
                 "parameters", "Parameters", "select", choices=parameters, is_wide=True
             ),
@@ -254,10 +258,9 @@ def _load(*, is_s3: bool) -> ControlGroup:
                 scope="both",
                 stops=_RATES,
             ),
-            Control(
+            _count(
                 "queue_depth",
                 "Requests in flight per client",
-                low=1,
                 high=4096,
                 scope="both",
                 stops=_DEPTHS,

@@ -6,8 +6,10 @@ Each experiment is a function of a scenario and its settings. It yields dictiona
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from stripesim.models.documents import Documented
 from stripesim.models.qos import mclock_defaults
 from stripesim.scenarios.answers.load.curve_builder import GROWTH_MAX, CurveSettings
 from stripesim.scenarios.answers.load.curves import curve_builders, new_points
@@ -28,6 +30,37 @@ class Settings(NamedTuple):
     failure: str  # What fails: a host, an OSD or a site.
     added_hosts: int  # [count]
     stored_bytes: float  # Client data before the change [B].
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint(Documented):
+    """A point of a load curve, and what is known of the curve by then. A sketch knows nothing of it.
+
+    Attributes
+    ----------
+    offered_iops, iops
+        Arrivals and completions [1/s].
+    p50_ns, p99_ns
+        Percentiles of latency [ns].
+    is_steady
+        False if the latency rises through the run.
+    is_past_saturation
+        True if the rate exceeds saturation.
+    saturation_iops, limited_by
+        Highest rate of the curve [1/s], None in a sketch, and the class of resources that limits it.
+    knee_iops
+        Rate at the knee [1/s], None if it is not known.
+    """
+
+    offered_iops: float
+    iops: float
+    p50_ns: float
+    p99_ns: float
+    is_steady: bool
+    is_past_saturation: bool = False
+    saturation_iops: float | None = None
+    limited_by: str | None = None
+    knee_iops: float | None = None
 
 
 #: Runs at the required load, with different seeds [count].
@@ -103,17 +136,17 @@ def load_curve(
     builders = curve_builders(scenario, few)
     for curve, point in new_points(builders, jobs=1, should_stop=must_stop):
         knee = curve.knee_iops
-        yield {
-            "offered_iops": point.offered_iops,
-            "iops": point.iops.mean,
-            "p50_ns": point.latency_p50_ns.mean,
-            "p99_ns": point.latency_p99_ns.mean,
-            "is_past_saturation": point.is_past_saturation,
-            "is_steady": point.is_steady,
-            "saturation_iops": curve.saturation_iops.mean,
-            "limited_by": curve.limited_by,
-            "knee_iops": knee.mean if knee else None,
-        }
+        yield CurvePoint(
+            offered_iops=point.offered_iops,
+            iops=point.iops.mean,
+            p50_ns=point.latency_p50_ns.mean,
+            p99_ns=point.latency_p99_ns.mean,
+            is_steady=point.is_steady,
+            is_past_saturation=point.is_past_saturation,
+            saturation_iops=curve.saturation_iops.mean,
+            limited_by=curve.limited_by,
+            knee_iops=knee.mean if knee else None,
+        ).to_json()
 
     if ran_out:
         raise ValueError(
@@ -139,19 +172,15 @@ def _sketch_curve(scenario: Scenario, should_stop: ShouldStop) -> Items:
             engine="compiled",
         )
         measured = measure_rate(run)
-        is_steady = measured.growth <= GROWTH_MAX
-        yield {
-            "offered_iops": measured.offered_iops,
-            "iops": measured.iops,
-            "p50_ns": measured.latency_p50_ns,
-            "p99_ns": measured.latency_p99_ns,
-            "is_past_saturation": False,
-            "is_steady": is_steady,
-            "saturation_iops": None,
-            "limited_by": None,
-            "knee_iops": None,
-        }
-        if not is_steady:
+        point = CurvePoint(
+            offered_iops=measured.offered_iops,
+            iops=measured.iops,
+            p50_ns=measured.latency_p50_ns,
+            p99_ns=measured.latency_p99_ns,
+            is_steady=measured.growth <= GROWTH_MAX,
+        )
+        yield point.to_json()
+        if not point.is_steady:
             return
 
 

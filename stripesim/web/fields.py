@@ -10,22 +10,6 @@ from stripesim.models.problems import problems_of
 
 #: Longest value of a field [characters].
 TEXT_MAX: Final = 40
-#: Fields that hold counts, and fields that may be empty.
-_WHOLE: Final = frozenset(
-    {
-        "hosts",
-        "osds_per_host",
-        "racks",
-        "sites",
-        "cores_per_host",
-        "pg_num",
-        "queue_depth",
-    }
-)
-_OPTIONAL: Final = frozenset(
-    {"drive_tb", "racks", "sites", "site_rtt_ms", "repair_mb_per_s"}
-)
-
 #: A key of a scenario in a message.
 _KEY: Final = re.compile(r"\b(?:cluster|workload|durability)\.\w+")
 # Scenario keys set by a field of a different name. Other keys of [cluster] have a field of the same name.
@@ -62,7 +46,8 @@ class Control:
     #: option: each option has its own value. cluster: the same, unless both have one cluster. both: one
     #: value.
     scope: Literal["option", "cluster", "both"] = "cluster"
-    placeholder: str = ""  # meaning of an empty field
+    placeholder: str = ""  # meaning of an empty field; without one, a value is needed
+    is_whole: bool = False  # takes whole numbers alone
     stops: tuple[float, ...] = ()  # values of its slider
     is_wide: bool = False  # takes the whole width of the form, for long names
 
@@ -87,9 +72,7 @@ class Control:
     def problem(self, text: str) -> str:
         """Return the problem with a value, or "" if it is valid."""
         if not text:
-            return (
-                "" if self.name in _OPTIONAL else f"got nothing, wanted {self._wanted}"
-            )
+            return "" if self.placeholder else f"got nothing, wanted {self._wanted}"
         got = f'got "{text[:TEXT_MAX]}"'
         if len(text) > TEXT_MAX:
             return f"{got} and more, wanted at most {TEXT_MAX} characters"
@@ -107,7 +90,7 @@ class Control:
         if not self.low <= number <= self.high:
             # NaN also fails this check.
             return False
-        return self.name not in _WHOLE or number == math.floor(number)
+        return not self.is_whole or number == math.floor(number)
 
     @property
     def _wanted(self) -> str:
@@ -115,7 +98,7 @@ class Control:
             return f"a {self.label.lower()}"
         if self.kind == "select":
             return f"one of {', '.join(self.choices)}"
-        number = "a whole number" if self.name in _WHOLE else "a number"
+        number = "a whole number" if self.is_whole else "a number"
         return f"{number} from {self.low:,.10g} to {self.high:,.10g}"
 
 

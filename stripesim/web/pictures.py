@@ -61,6 +61,7 @@ _LIMIT_ROW: Final = 30.0
 _LATENCIES: Final[Mapping[str, str]] = {"p50_ns": "median", "p99_ns": "tail"}
 
 Rows = Sequence[Sequence[str]]
+#: Points of a load curve, each as `stripesim.web.experiments.CurvePoint` writes it.
 Points = Sequence[Mapping[str, Any]]
 
 

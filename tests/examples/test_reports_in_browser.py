@@ -430,7 +430,7 @@ def load_page():
         replications=2, requests=200, points_max=8, p99_bounds_s=[0.005]
     )
     curves = load_curves(scenario, settings, jobs=1)
-    document = answer_of_load(scenario, curves, engine="compiled").document
+    document = answer_of_load(scenario, curves, settings).document
     return report_of_load(scenario, curves, document)
 
 

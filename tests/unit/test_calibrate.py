@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from stripesim.calibration.measured.rows import mean_latency_bounds_ms
 from stripesim.calibration.parameters import sets
 from stripesim.models.problems import MeasuredError, RefusedError
 from stripesim.scenarios.answers.calibrate import EXAMPLE
@@ -587,3 +588,10 @@ def test_workers_end_with_a_calibration_that_is_killed(tmp_path):
     while is_running(worker) and time.monotonic() < deadline_s:
         time.sleep(0.05)
     assert not is_running(worker)
+
+
+def test_a_closed_loop_bounds_the_mean_latency_at_its_rate() -> None:
+    # 64 in flight at 8,000 requests/s take 64 / 8,000 s = 8 ms each, of which 0.5 to 1.2 times agree.
+    assert mean_latency_bounds_ms(8000.0, 64) == pytest.approx((4.0, 9.6))
+    # Of reads beside writes, any number of the 64 may be.
+    assert mean_latency_bounds_ms(8000.0, 64, is_part=True) == pytest.approx((0.0, 9.6))

@@ -7,7 +7,7 @@ from stripesim.calibration.parameters.calibrated_range import calibrated_range
 from stripesim.calibration.parameters.sets import ParameterSet, names
 from stripesim.models.placement import map_to_text
 from stripesim.models.problems import ParameterSetError
-from stripesim.scenarios.answers.durability.durability import answer
+from stripesim.scenarios.answers.durability.durability import estimate_durability
 from stripesim.scenarios.answers.plan.candidates import candidates_of
 from stripesim.scenarios.cells.notes import outside_of, outside_of_all
 from stripesim.scenarios.cells.placement import crush_of
@@ -122,7 +122,7 @@ def test_every_candidate_of_the_shipped_plan_is_inside_the_range():
 def test_the_shipped_question_about_durability_asks_for_no_calibrated_number():
     # The chain computes its answer exactly from the scenario alone.
     scenario = load_scenario("durability")
-    (row,) = answer(scenario, "markov")["rows"]
+    (row,) = estimate_durability(scenario, "markov")["rows"]
     assert row["exact"]
     given = scenario.durability.model_dump(exclude_unset=True)
     assert {

@@ -8,7 +8,7 @@ import pytest
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.durability.durability import (
     DETECTION_S,
-    answer,
+    estimate_durability,
     lifetime_of,
     system_of,
 )
@@ -103,7 +103,7 @@ def test_a_code_that_survives_fewer_losses_than_it_has_parities_says_so(command)
 
 
 def test_crush_answers_by_every_method():
-    found = answer(parse_scenario(CRUSH), "all", walks=50)
+    found = estimate_durability(parse_scenario(CRUSH), "all", walks=50)
     assert [row["method"] for row in found["rows"]] == [
         "markov",
         "burst",
@@ -124,7 +124,7 @@ def test_crush_answers_by_every_method():
 def test_progress_ends_with_the_number_of_its_steps():
     totals = []
     scenario = parse_scenario(CRUSH)
-    answer(
+    estimate_durability(
         scenario, "all", walks=20, progress=lambda words, total: totals.append(total)
     )
     # Two schemes, each with a rebuild, before their methods and the rounds of those are known.
@@ -137,7 +137,7 @@ def test_a_rack_that_goes_down_takes_groups_below_min_size_with_it():
     found = CRUSH.replace("units = 1", "").replace(
         'unit = "rack"', 'unit = "rack"\nunits = 4'
     )
-    down = answer(parse_scenario(found), "burst")["rows"][0]
+    down = estimate_durability(parse_scenario(found), "burst")["rows"][0]
     assert down["bursts"][0]["unavailable_share"] == 1
     assert down["unavailability"] == pytest.approx(0.2 * 600 / YEAR_S, rel=0.2)
 
@@ -226,7 +226,7 @@ def test_ageing_drives_have_no_chain(tmp_path, command):
     status, _, err = command("durability", str(path), "--method", "markov")
     assert status == 2
     assert "drives age" in err
-    found = answer(parse_scenario(path.read_text()), "all", walks=50)
+    found = estimate_durability(parse_scenario(path.read_text()), "all", walks=50)
     assert [row["method"] for row in found["rows"]] == ["splitting"]
     assert "rs:8,2: markov: drives age" in found["skipped"][0]
 
@@ -276,7 +276,8 @@ def test_a_repair_begins_when_ceph_marks_the_osd_out_or_at_the_given_time():
     assert system_of(given, "rep:3").repair.detection_s == 5
     # The default is among the assumptions, a given time is not said to be one.
     stated = [
-        answer(each, "markov")["rows"][0]["assumptions"] for each in (left_out, given)
+        estimate_durability(each, "markov")["rows"][0]["assumptions"]
+        for each in (left_out, given)
     ]
     assert ["durability.detection_s" in " ".join(lines) for lines in stated] == [
         True,
@@ -312,9 +313,15 @@ def test_one_method_is_recommended_for_each_scheme():
     alone = parse_scenario(CLUSTERED)
     burst = '[[durability.bursts]]\nname = "power"\nunit = "drive"\nunits = 3\nper_year = 0.1\n'
     with_bursts = parse_scenario(CLUSTERED + burst)
-    assert answer(alone, "markov")["recommended"]["rs:8,2"]["method"] == "markov"
+    assert (
+        estimate_durability(alone, "markov")["recommended"]["rs:8,2"]["method"]
+        == "markov"
+    )
     # Only simulation counts bursts together with single failures.
-    assert answer(with_bursts, "markov")["recommended"]["rs:8,2"]["method"] == "history"
+    assert (
+        estimate_durability(with_bursts, "markov")["recommended"]["rs:8,2"]["method"]
+        == "history"
+    )
 
 
 # Stored bytes and the rate of rebuilds.
@@ -368,7 +375,7 @@ def test_a_cluster_rebuilds_what_it_stores():
 )
 def test_each_answer_says_what_a_drive_holds(sets, said):
     scenario = parse_scenario(SMALL, sets=sets)
-    (row,) = answer(scenario, "markov")["rows"]
+    (row,) = estimate_durability(scenario, "markov")["rows"]
     assert any(said in line for line in row["assumptions"])
 
 
@@ -377,8 +384,8 @@ def test_drives_of_several_sizes_are_said_to_count_as_equal():
     groups = "hosts=[{count=4, drive_bytes='8TB'}, {count=4, drive_bytes='4TB'}]"
     scenario = parse_scenario(SMALL, sets=[f"cluster.{groups}"])
     # When their durability is computed
-    (mixed,) = answer(scenario, "markov")["rows"]
-    (equal,) = answer(parse_scenario(SMALL), "markov")["rows"]
+    (mixed,) = estimate_durability(scenario, "markov")["rows"]
+    (equal,) = estimate_durability(parse_scenario(SMALL), "markov")["rows"]
     # Then the answer says what it does with them.
     said = [line for line in mixed["assumptions"] if "4 TB to 8 TB" in line]
     assert len(said) == 1
@@ -392,7 +399,7 @@ def test_durability_plan_and_page_rebuild_at_the_same_rate():
         scenario = parse_scenario(text)
         # When the command and the plan answer, the latter with a rebuild that it simulated itself
         rebuild = idle_rebuild(scenario, "rs:4,2", sample_objects=RATE_OBJECTS)
-        (row,) = answer(scenario, "markov")["rows"]
+        (row,) = estimate_durability(scenario, "markov")["rows"]
         planned = nines_of(scenario, "rs:4,2", rebuild)
         # Then they agree, and say which rate they took.
         assert row["nines"] == planned["nines"]

@@ -28,7 +28,7 @@ from stripesim.scenarios.answers.failures.healing_time import HealingPace, heali
 from stripesim.scenarios.answers.failures.pool_failures import GroupMove, PoolFailures
 from stripesim.scenarios.answers.failures.room import Shift, used_after, without_room
 from stripesim.scenarios.clusters.cluster import GroupData, import_cluster
-from stripesim.scenarios.clusters.summary import answer
+from stripesim.scenarios.clusters.summary import describe_cluster
 from support.reports import report, write_report
 
 DATA = Path(__file__).parent / "data"
@@ -330,7 +330,7 @@ def test_a_full_cluster_ends_in_backfill_toofull(tmp_path):
     assert row["pgs_toofull"] >= large > 0
     assert row["full_ratio_reached"] in ("backfillfull", "full")
     assert row["duration_s"] is None
-    shown = answer_of_cluster(*answer(cluster, failures=lambda _: document))
+    shown = answer_of_cluster(*describe_cluster(cluster, failures=lambda _: document))
     assert "end in backfill_toofull" in shown.sentence
     assert "osd." in heat_map(document).caption
 

@@ -30,7 +30,7 @@ from stripesim.scenarios.clusters.scenario import (
     scenario_of,
     write_scenario,
 )
-from stripesim.scenarios.clusters.summary import answer
+from stripesim.scenarios.clusters.summary import describe_cluster
 from stripesim.scenarios.clusters.usage import stored_on, use_by_class
 from stripesim.scenarios.forms.capacity import capacity_of as scheme_capacity
 from stripesim.scenarios.forms.capacity import drives_of
@@ -324,7 +324,7 @@ def test_cores_are_in_the_unit_of_the_parameter_set(imported):
 
 def test_unknown_processors_are_listed_as_assumed(imported):
     cluster = imported(metadata={"cpu": "Mystery"})
-    (row,) = answer(cluster)[0]["processors"]
+    (row,) = describe_cluster(cluster)[0]["processors"]
     # Two cores for each of 4 OSDs.
     assert (row["basis"], row["cores"], row["hosts"]) == (
         "assumed",
@@ -340,7 +340,7 @@ def test_hosts_without_metadata_are_assumed_to_be_like_the_others(tmp_path):
         document["osd_metadata"].append(
             {"id": osd, "bluestore_bdev_size": str(OSD_BYTES)}
         )
-    found = answer(import_cluster([write_report(tmp_path, document)]))[0]
+    found = describe_cluster(import_cluster([write_report(tmp_path, document)]))[0]
     assert {(row["basis"], row["cores"], row["hosts"]) for row in found["processors"]} == {
         ("name", 8, 1), ("assumed", 8, 5)
     }  # fmt: skip
@@ -380,7 +380,7 @@ def test_the_table_of_parameter_sets_states_their_calibration():
 
 
 def test_values_outside_the_calibrated_range_give_a_warning(imported):
-    document, _ = answer(imported())
+    document, _ = describe_cluster(imported())
     assert {line.partition(":")[0] for line in document["outside_calibrated_range"]} == {
         "cluster.drive", "cluster.public_gbit_per_s", "cluster.private_gbit_per_s"
     }  # fmt: skip
@@ -511,8 +511,8 @@ def test_measured_rates_come_from_further_files(imported, more, rate):
 
 def test_a_pool_that_cannot_heal_shows_no_bytes_with_a_domain_lost(imported):
     # 64 groups of 3 shards on 3 racks: two racks are left for three shards.
-    narrow, _ = answer(imported(rule=(("chooseleaf_firstn", 0, "rack"),)))
-    wide, _ = answer(imported())
+    narrow, _ = describe_cluster(imported(rule=(("chooseleaf_firstn", 0, "rack"),)))
+    wide, _ = describe_cluster(imported())
     texts = []
     for document in (narrow, wide):
         (table,) = sections_of(document, ())[1].tables
@@ -586,7 +586,7 @@ def test_import_and_page_hold_the_same_bytes_at_the_ratios_of_the_cluster(import
 
 def test_plan_and_growth_exclude_each_other(imported):
     with pytest.raises(AnswerError, match="--plan"):
-        answer(imported(), plan=True, grow="hosts=+1")
+        describe_cluster(imported(), plan=True, grow="hosts=+1")
 
 
 def test_a_scenario_knows_the_origin_of_each_key(imported):
@@ -617,14 +617,14 @@ def test_the_largest_pool_counts_unless_it_is_the_managers(tmp_path):
     pool = document["osdmap"]["pools"][0]
     document["osdmap"]["pools"].append({**pool, "pool": 2, "pool_name": ".mgr"})
     document["pool_stats"].append({"poolid": 2, "stat_sum": {"num_bytes": 10**9}})
-    found, _ = answer(
+    found, _ = describe_cluster(
         import_cluster([write_report(tmp_path, document)]), path=Path("s.toml")
     )
     assert found["scenarios"][0]["pool"] == "data"
 
 
 def test_an_import_begins_with_the_cluster_and_the_room_of_its_pool(imported):
-    document, scenarios = answer(imported())
+    document, scenarios = describe_cluster(imported())
     (room,) = document["capacity"]["pools"]
     first = answer_of_cluster(document, scenarios).sentence
     raw = bytes_text(RAW_BYTES)

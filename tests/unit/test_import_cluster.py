@@ -30,7 +30,7 @@ from stripesim.scenarios.clusters.scenario import (
     scenario_of,
     write_scenario,
 )
-from stripesim.scenarios.clusters.summary import answer
+from stripesim.scenarios.clusters.summary import describe_cluster
 from stripesim.scenarios.clusters.workload import import_cbt, import_fio
 from stripesim.scenarios.forms.capacity import capacity_of as scheme_capacity
 from stripesim.scenarios.forms.capacity import drives_of
@@ -430,7 +430,7 @@ def test_a_report_of_a_cluster_of_others():
 def test_the_page_has_every_number_of_the_document_and_its_assumptions(
     cluster, tmp_path
 ):
-    document, scenarios = answer(cluster)
+    document, scenarios = describe_cluster(cluster)
     document["warnings"].append("<script>alert(1)</script>")
     page = answer_of_cluster(document, scenarios).page()
     assert "<script" not in page and "&lt;script&gt;" in page

@@ -15,7 +15,7 @@ from stripesim.scenarios.clusters.capacity import capacity_of
 from stripesim.scenarios.clusters.cluster import import_cluster
 from stripesim.scenarios.clusters.growth import grown_cluster, parse_growth
 from stripesim.scenarios.clusters.scenario import write_scenario
-from stripesim.scenarios.clusters.summary import answer
+from stripesim.scenarios.clusters.summary import describe_cluster
 from stripesim.scenarios.clusters.usage import stored_on
 from stripesim.scenarios.schema.scenario import load_scenario
 from support.reports import OSD_BYTES, OSDS_PER_HOST, report, write_report
@@ -85,7 +85,9 @@ def test_groups_are_spread_over_all_osds(cluster):
 
 
 def test_the_written_scenario_reflects_the_growth(cluster, tmp_path):
-    document, scenarios = answer(cluster, grow="hosts=+4", path=tmp_path / "s.toml")
+    document, scenarios = describe_cluster(
+        cluster, grow="hosts=+4", path=tmp_path / "s.toml"
+    )
     assert (
         len(document["osds"]),
         document["capacity"]["pools"][0]["failure_domains"],

@@ -20,7 +20,7 @@ from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.clusters.cluster import import_cluster
 from stripesim.scenarios.clusters.scenario import write_scenario
-from stripesim.scenarios.clusters.summary import answer
+from stripesim.scenarios.clusters.summary import describe_cluster
 from stripesim.scenarios.schema.scenario import load_scenario
 from support.reports import report, write_report
 
@@ -90,7 +90,7 @@ def test_a_mutated_report_is_imported_or_refused_with_file_and_key(
     for seed in range(first, first + 100):
         path = write_report(tmp_path, mutated(document, paths, seed))
         try:
-            found, scenarios = answer(
+            found, scenarios = describe_cluster(
                 import_cluster([path]), path=tmp_path / "s.toml", plan=seed % 3 == 0
             )
         except MeasuredError as refusal:
@@ -134,7 +134,9 @@ def hostile(tmp_path):
 
 
 def test_hostile_text_is_escaped_in_files_and_they_run(hostile, tmp_path):
-    found, scenarios = answer(import_cluster([hostile]), path=tmp_path / "s.toml")
+    found, scenarios = describe_cluster(
+        import_cluster([hostile]), path=tmp_path / "s.toml"
+    )
     (scenario,) = scenarios.values()
     write_scenario(scenario, tmp_path / "s.toml")
     text = (tmp_path / "s.toml").read_text()
@@ -158,7 +160,7 @@ def test_renamed_maps_place_as_before(hostile, tmp_path):
 def test_hostile_text_is_escaped_on_the_page_and_on_the_terminal(
     hostile, tmp_path, monkeypatch, capsys
 ):
-    page = answer_of_cluster(*answer(import_cluster([hostile]))).page()
+    page = answer_of_cluster(*describe_cluster(import_cluster([hostile]))).page()
     assert "<script" not in page and "&lt;script&gt;" in page
     assert not re.search("[\x07\x1b\u202e]", page)
     monkeypatch.setattr(
@@ -251,7 +253,7 @@ def test_each_wrong_type_is_named_with_its_key(tmp_path, change, key):
         MeasuredError,
         match=rf"^{re.escape(str(tmp_path))}/r\.json: {re.escape(key)}: got ",
     ):
-        answer(import_cluster([write_report(tmp_path, document)]))
+        describe_cluster(import_cluster([write_report(tmp_path, document)]))
 
 
 def test_numbers_of_thousands_of_digits_are_refused(tmp_path):
@@ -269,5 +271,7 @@ def test_pools_whose_names_are_paths_are_written_to_the_same_folder(tmp_path):
         for n, name in ((1, "../a/b"), (2, "..//a/b"))
     ]
     cluster = import_cluster([write_report(tmp_path, document)])
-    _, scenarios = answer(cluster, ["../a/b", "..//a/b"], path=tmp_path / "s.toml")
+    _, scenarios = describe_cluster(
+        cluster, ["../a/b", "..//a/b"], path=tmp_path / "s.toml"
+    )
     assert len(scenarios) == 2 and {path.parent for path in scenarios} == {tmp_path}

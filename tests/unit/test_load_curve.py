@@ -91,7 +91,7 @@ def test_points_run_until_their_intervals_are_as_narrow_as_asked(queue_curve):
         assert half_fraction(point.latency_p99_ns) <= ASKED_PERCENT / 100
         assert half_fraction(point.latency_mean_ns) <= ASKED_PERCENT / 100
     assert curve.knee_iops.low < curve.knee_iops.mean < curve.knee_iops.high
-    assert not answer_of_load(scenario, [curve], engine="compiled").warnings
+    assert not answer_of_load(scenario, [curve], CurveSettings()).warnings
 
 
 def test_points_with_intervals_wider_than_asked_are_counted(queue_curve):
@@ -104,7 +104,7 @@ def test_points_with_intervals_wider_than_asked_are_counted(queue_curve):
     scenario = parse_scenario(
         ONE_DRIVE, sets=[f"plan.interval_percent={ASKED_PERCENT}"]
     )
-    answer = answer_of_load(scenario, [queue_curve], engine="compiled")
+    answer = answer_of_load(scenario, [queue_curve], CurveSettings())
 
     (line,) = (line for line in answer.warnings if "interval_percent" in line)
     assert states(
@@ -284,6 +284,10 @@ def test_past_saturation_a_longer_run_has_a_higher_latency():
 
     ratio = long.latency_p99_ns.mean / short.latency_p99_ns.mean
     assert ratio == pytest.approx(3, rel=0.2)
+
+
+def test_a_curve_without_an_accepted_point_is_not_drawn(queue_curve):
+    assert load_figures([replace(queue_curve, points=())]) == {}
 
 
 def test_the_label_of_a_bound_is_inside_the_panel(queue_curve):

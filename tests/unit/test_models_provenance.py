@@ -75,6 +75,19 @@ def test_rows_have_name_value_unit_and_origin():
     ]
 
 
+def test_other_numbers_come_with_their_origin():
+    guess = Provenance("assumed", "a guess")
+    changed = lamp(warm_up_ns=ORIGIN, bulbs_count=ORIGIN).with_numbers(
+        {"warm_up_ns": 5.0}, guess
+    )
+    assert (changed.warm_up_ns, changed.bulbs_count, changed.colour) == (5.0, 1, "red")
+    assert changed.provenance == {"warm_up_ns": guess, "bulbs_count": ORIGIN}
+    with pytest.raises(TypeError):
+        changed.with_numbers({"cold_ns": 1.0}, guess)
+    with pytest.raises(ValueError, match=r"warm_up_ns: got -1"):
+        changed.with_numbers({"warm_up_ns": -1.0}, guess)
+
+
 @pytest.mark.parametrize(
     ("name", "unit"),
     [

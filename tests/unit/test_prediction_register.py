@@ -16,8 +16,8 @@ from stripesim.scenarios.answers.predict.register import (
     write_register,
 )
 from stripesim.scenarios.answers.predict.score import score
+from stripesim.scenarios.schema.keys import row_name
 from stripesim.scenarios.schema.scenario import parse_scenario
-from stripesim.scenarios.show.quantities import name_of
 from support.messages import states
 
 SCENARIO = """
@@ -146,8 +146,8 @@ def test_the_register_names_what_the_numbers_depend_on(prediction):
 
 def test_a_row_of_objects_has_no_pattern_in_its_name():
     row = {"scheme": "rep:3", "op": "read", "pattern": "rand", "block_size_bytes": 4096}
-    assert name_of(row) == "rep:3 read rand 4KiB"
-    assert name_of(row | {"op": "get"}) == "rep:3 get 4KiB"
+    assert row_name(row) == "rep:3 read rand 4KiB"
+    assert row_name(row | {"op": "get"}) == "rep:3 get 4KiB"
 
 
 def test_a_row_that_the_audit_refuses_predicts_nothing():

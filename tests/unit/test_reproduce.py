@@ -6,11 +6,19 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import stripesim
 from stripesim._version import __version__
+from stripesim.scenarios.answers.load import curves
+from stripesim.scenarios.answers.load.rate_runs import (
+    RateMeasurement,
+    RateRun,
+    measure_rate,
+)
 from stripesim.scenarios.answers.rehearse import samples
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
@@ -212,6 +220,46 @@ def test_an_answer_is_reproduced(
     status, printed, err = command("cite", out, "--verify")
     assert status == 0, printed + err
     assert "values are equal" in printed
+    # Then it can be cited, too.
+    status, printed, err = command("cite", out)
+    assert status == 0, printed + err
+    assert "@misc{stripesim-" in printed
+
+
+@pytest.mark.usefixtures("two_replications")
+def test_load_curves_from_python_are_reproduced_with_their_requests(
+    scenario: Path, tmp_path: Path, command: Command
+) -> None:
+    listed = stripesim.load_curves(scenario, requests=100, jobs=1)
+    listed.answer.save(tmp_path / "out")
+    status, printed, err = command("cite", tmp_path / "out", "--verify")
+    assert status == 0, printed + err
+
+
+@pytest.mark.usefixtures("two_replications")
+@pytest.mark.parametrize("most_per_s", [0, 100_000])
+@pytest.mark.parametrize("unchecked", [False, True])
+def test_load_curves_with_refused_points_are_reproduced(
+    unchecked: bool,
+    most_per_s: float,
+    scenario: Path,
+    tmp_path: Path,
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given an audit that refuses all open runs past some rate, in this process
+    def measure(run: RateRun) -> RateMeasurement:
+        measured = measure_rate(run)
+        is_refused = sum(run.rates_per_s) > most_per_s
+        return replace(measured, refused="too fast" if is_refused else None)
+
+    monkeypatch.setattr(curves, "measure_rate", measure)
+    monkeypatch.setattr(curves, "workers_wanted", lambda _: 1)
+    stored = stripesim.load_curves(scenario, requests=100, unchecked=unchecked).answer
+    assert stored.refusals
+    stored.save(tmp_path / "out")
+    status, printed, err = command("cite", tmp_path / "out", "--verify")
+    assert status == 0, printed + err
 
 
 def test_a_changed_value_of_an_answer_is_found(

@@ -266,7 +266,7 @@ def test_a_short_run_past_saturation_warns_of_its_quantiles(changes, warned):
     assert len(of_length) == warned
     if warned:
         (line,) = of_length
-        assert line.startswith("rep:3 write rand 4096: most requests wait for the")
+        assert line.startswith("rep:3 write rand 4KiB: most requests wait for the")
         assert line.endswith("compare workload.requests = 19200")
         assert result.document["warnings"] == result.warnings
 
@@ -281,7 +281,7 @@ def test_one_warning_names_all_rows_whose_quantiles_may_change():
     result = api.run("quickstart", sets=sets, costs=False, unchecked=True)
     (line,) = (line for line in result.warnings if "settles slowly" in line)
     assert line.startswith(
-        "rep:3 write rand 4096, rep:3 write rand 8192, rep:3 write rand 16384 and 1 more: "
+        "rep:3 write rand 4KiB, rep:3 write rand 8KiB, rep:3 write rand 16KiB and 1 more: "
     )
 
     # A sweep says it once for all rows that wait for the same.

@@ -15,6 +15,7 @@ from rich.table import Table as RichTable
 
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.load.answer import answer_of_load
+from stripesim.scenarios.answers.load.curve_builder import CurveSettings
 from stripesim.scenarios.answers.load.curves import load_curves
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.answers.sweep.plan import plan_sweep
@@ -258,7 +259,7 @@ def test_run_sweep_and_load_give_the_same_warnings() -> None:
     warnings = list(run_scenario(scenario).holes)
     assert len(warnings) == 2
     assert run_sweep(plan_sweep(scenario), jobs=1).of_rows == warnings
-    assert answer_of_load(scenario, [], engine="compiled").warnings == warnings
+    assert answer_of_load(scenario, [], CurveSettings()).warnings == warnings
 
 
 def test_images_that_do_not_fit_are_refused_everywhere() -> None:

@@ -234,6 +234,7 @@ FIELDS = [
     ("a.scheme", "", "a-scheme"),
     ("a.scheme", "rs:4,2" + " " * 40 + "x", "a-scheme"),
     ("rate_per_s", "1e99", "rate_per_s"),
+    ("added_hosts", "1.5", "added_hosts"),
     # Problems that the scenario finds belong to fields too: 3 shards on 2 hosts, and no such scheme.
     ("a.hosts", "2", "a-scheme"),
     ("b.scheme", "rs:9", "b-scheme"),

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from stripesim.sim.observe.intervals import mser5, student_interval, student_quantile
+from stripesim.sim.observe.intervals import (
+    Interval,
+    mser5,
+    student_interval,
+    student_quantile,
+)
 
 
 @pytest.mark.parametrize("skipped", [0, 50, 200, 400])
@@ -90,3 +95,8 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
         covered += found.low <= 0 <= found.high
     # Of 200 intervals of 95 %, 180 to 198 cover unless something is wrong (binomial, 3 in 1000).
     assert 180 <= covered <= 198
+
+
+def test_half_of_an_interval_is_half_of_its_width():
+    assert Interval(5.0, 4.0, 7.0).half == 1.5
+    assert Interval(5.0, None, None).half is None

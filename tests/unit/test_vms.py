@@ -8,8 +8,10 @@ import pytest
 
 from stripesim.models.problems import AnswerError, ScenarioError
 from stripesim.scenarios.answers.load.vm_answer import answer_of_vms
-from stripesim.scenarios.answers.load.vms import vms_within
+from stripesim.scenarios.answers.load.vms import VmPoint, VmsWithin, vms_within
+from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.sim.observe.intervals import Interval
 
 CLUSTER = """
 schemes = ["rep:3"]
@@ -147,3 +149,28 @@ def test_the_command_wants_one_bound(command, tmp_path) -> None:
     status, _, err = command("load", path, "--vms")
     assert status == 2
     assert "--p99: got 0 bounds, wanted one" in err
+
+
+def test_a_refused_number_of_machines_names_the_size_of_requests() -> None:
+    # Given a scenario with several sizes, each with a search of its own
+    refused = VmPoint(
+        vms=8,
+        iops=Interval(100.0, None, None),
+        latency_p50_ns=Interval(1e6, None, None),
+        latency_p99_ns=Interval(2e6, None, None),
+        bottleneck=None,
+        refused="too short",
+        each_p99_ns=(2e6,),
+        is_served=True,
+    )
+    found = VmsWithin(
+        cell=Cell("rep:3", "read", "rand", 65536),
+        p99_bound_ns=5e6,
+        vms=8,
+        low=None,
+        high=None,
+        is_most=True,
+        limited_by=None,
+        points=(refused,),
+    )
+    assert found.refusals == ["rep:3 read rand 64KiB, 8 virtual machines: too short"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import mean, median, stdev
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from stripesim.calibration.ledger.model_errors import (
     BANDS,
@@ -25,7 +25,7 @@ TOLERANCE: Final = 0.25
 
 
 @dataclass(frozen=True)
-class JudgedValue:
+class JudgedValue(Documented):
     """A measured value with the simulated values before and after calibration."""
 
     id: str  #: ``<row id>:<metric>``
@@ -43,6 +43,18 @@ class JudgedValue:
     left_out: float | None = None
     #: Class of resources whose queue is too slow for a percentile of the run after calibration, or None
     slow_class: str | None = None
+
+    in_document: ClassVar = (
+        "id",
+        "role",
+        ("published", "measured"),
+        "before",
+        "after",
+        "refused",
+        "utilisation",
+        "left_out",
+        "slow_class",
+    )
 
     def is_within(self, simulated: float | None) -> bool:
         """Return True if a simulated value is known, and within `TOLERANCE` of the measured one."""

@@ -55,30 +55,8 @@ def answer_of_calibration(calibration: Calibration) -> Answer:
 def document_of(calibration: Calibration) -> dict[str, Any]:
     """Return the document that ``--json`` and ``calibration.json`` hold."""
     return {
-        "fitted": [
-            {
-                "name": factor.name,
-                "value": factor.value,
-                "low": factor.low,
-                "high": factor.high,
-                "unit": factor.unit,
-            }
-            for factor in calibration.fitted
-        ],
-        "rows": [
-            {
-                "id": value.id,
-                "role": value.role,
-                "published": value.measured,
-                "before": value.before,
-                "after": value.after,
-                "refused": value.refused,
-                "utilisation": value.utilisation,
-                "left_out": value.left_out,
-                "slow_class": value.slow_class,
-            }
-            for value in calibration.values
-        ],
+        "fitted": json_value(calibration.fitted),
+        "rows": json_value(calibration.values),
         "summary": {
             "held_out": calibration.held_out(),
             "within_25_percent_before": calibration.count_within(after=False),
@@ -157,7 +135,7 @@ def _values(calibration: Calibration) -> Table:
             "value": value.id,
             "role": value.role,
             "load": value.load,
-            "measured": number_text(value.measured, digits=4),
+            "measured": _number(value.measured),
             "before": "refused" if value.before is None else _number(value.before),
             "after": _number(value.after),
             "after / measured": _ratio(value),
@@ -192,7 +170,8 @@ def _errors(calibration: Calibration) -> Iterator[Table]:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else number_text(value, digits=4)
+    """Write a number with four digits, or a dash for None."""
+    return number_text(value, digits=4)
 
 
 def _percent(value: float | None) -> str:

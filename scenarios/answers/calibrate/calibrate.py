@@ -9,13 +9,14 @@ from functools import partial
 from math import log
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from stripesim.calibration.fitting import Fit, fit_parameters
 from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.models.documents import Documented
 from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.answers.calibrate.accuracy import (
     JudgedValue,
@@ -82,7 +83,7 @@ FURTHER_LOADS: Final = (
 
 
 @dataclass(frozen=True)
-class FittedFactor:
+class FittedFactor(Documented):
     """A factor after the fit."""
 
     name: str
@@ -94,6 +95,8 @@ class FittedFactor:
     is_known: bool
     #: True if the search ended at the end of its range
     is_at_end: bool = False
+
+    in_document: ClassVar = ("name", "value", "low", "high", "unit")
 
 
 @dataclass(frozen=True)

@@ -208,5 +208,4 @@ def _changed(model: AnyModel, values: Mapping[str, float], source: str) -> AnyMo
     }
     if not changed:
         return model
-    origin = dict.fromkeys(changed, Provenance("fitted", source))
-    return replace(model, **changed, provenance={**model.provenance, **origin})
+    return model.with_numbers(changed, Provenance("fitted", source))

@@ -12,11 +12,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from stripesim.calibration.measured.rows import (
-    IN_FLIGHT_LEAST,
-    IN_FLIGHT_MOST,
-    METRICS,
-)
+from stripesim.calibration.measured.rows import METRICS, mean_latency_bounds_ms
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import is_scheme
 from stripesim.models.documents import document_in
@@ -262,19 +258,21 @@ def read_fio(path: Path) -> FioLoad:
     )
 
 
-def _check_in_flight(path: Path, measured: Mapping[str, float], most: int) -> None:
-    """Refuse a rate and a latency that do not keep the requests of the load in flight (Little's law)."""
+def _check_in_flight(path: Path, measured: Mapping[str, float], asked: int) -> None:
+    """Refuse a rate and a latency that do not keep the requests of the load in flight."""
+    rate_per_s = measured["iops"]
     latency_ms = measured.get("latency_mean_ms")
     if latency_ms is None:
         return
-    in_flight = measured["iops"] * latency_ms / 1000
-    if IN_FLIGHT_LEAST * most <= in_flight <= IN_FLIGHT_MOST * most:
+    low_ms, high_ms = mean_latency_bounds_ms(rate_per_s, asked)
+    if low_ms <= latency_ms <= high_ms:
         return
-    got = f"{measured['iops']:,.6g} requests/s of {latency_ms:.4g} ms, {in_flight:,.4g} in flight"
-    wanted = f"at most numjobs × iodepth, {most:,}"
-    if in_flight < most:
+    in_flight = rate_per_s * latency_ms / 1e3
+    got = f"{rate_per_s:,.6g} requests/s of {latency_ms:.4g} ms, {in_flight:,.4g} in flight"
+    wanted = f"at most numjobs × iodepth, {asked:,}"
+    if latency_ms < low_ms:
         wanted = (
-            f"numjobs × iodepth, {most:,}, without pauses (rate_iops, thinktime) and with an ioengine that "
+            f"numjobs × iodepth, {asked:,}, without pauses (rate_iops, thinktime) and with an ioengine that "
             "works asynchronously, such as rbd"
         )
     raise MeasuredError(Problem(place=str(path), key="jobs", got=got, wanted=wanted))

@@ -21,6 +21,7 @@ from stripesim.scenarios.cells.measured import (
     scenario_of,
 )
 from stripesim.scenarios.schema.scenario import Scenario
+from stripesim.scenarios.schema.units import size_text
 from stripesim.sim.ceph.cluster import Models
 
 #: Metrics for the fit, which uses the first one of each row.
@@ -65,9 +66,7 @@ class CalibrationRow:
     @property
     def load_text(self) -> str:
         """The load as text, such as ``rep:3 write 4 KiB rand, 1 × 1``, or its part of a mixed one."""
-        size = f"{self.block_bytes / 1024:g} KiB"
-        if self.block_bytes >= 1 << 20:
-            size = f"{self.block_bytes / (1 << 20):g} MiB"
+        size = size_text(self.block_bytes)
         op = self.op
         if op == "mixed" and self.read_fraction is not None:
             op = f"{self.read_fraction:.0%} reads"

@@ -20,7 +20,7 @@ from stripesim.scenarios.answers.predict.answer import value_text
 from stripesim.scenarios.cells.notes import client_notes, outside_of
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.answer import Answer
-from stripesim.scenarios.show.quantities import QUANTITIES, name_of, rows_frame
+from stripesim.scenarios.show.quantities import QUANTITIES, rows_frame
 from stripesim.scenarios.show.tables import Table
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def document_of(check: LoadCheck) -> dict[str, Any]:
 
 def load_name(check: LoadCheck) -> str:
     """Return the name of the measured row."""
-    return name_of(check.measurement.cell._asdict())
+    return check.measurement.cell.name
 
 
 def sentence_of(check: LoadCheck) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from stripesim.models.hdd import DeviceModel
-from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.models.provenance import Provenance
 from stripesim.models.qos import mclock_defaults
 from stripesim.scenarios.answers.calibrate.factors import starts, with_factors
 from stripesim.scenarios.cells.models import build_models
@@ -95,23 +95,22 @@ def limits_clients(scenario: Scenario) -> bool:
 # --- processors -------------------------------------------------------------------------------------------
 
 
+#: Key of the cores that OSDs have → its unit.
+_CORES_UNITS: Final = {
+    "cpu_limit_per_osd": "cores as the CPU limit of an OSD",
+    "cores_per_osd": "cores per OSD",
+    "cores_per_host": "cores per host",
+}
+
+
 def _fewer_cores(scenario: Scenario, factor: float) -> Changed:
-    key, _ = _cores_key(scenario)
-    changed = scenario.with_cluster(**{key: _cores(scenario, factor)})
+    cores = {scenario.cluster.cores_key: _cores(scenario, factor)}
+    changed = scenario.with_cluster(**cores)
     return changed, build_models(changed)
 
 
-def _cores_key(scenario: Scenario) -> tuple[str, str]:
-    """Return the key that says what cores OSDs have, and its words."""
-    if scenario.cluster.cpu_limit_per_osd is not None:
-        return "cpu_limit_per_osd", "cores as the CPU limit of an OSD"
-    if scenario.cluster.cores_per_osd is not None:
-        return "cores_per_osd", "cores per OSD"
-    return "cores_per_host", "cores per host"
-
-
 def _cores(scenario: Scenario, factor: float) -> float:
-    key, _ = _cores_key(scenario)
+    key = scenario.cluster.cores_key
     stated: float = getattr(scenario.cluster, key)
     if key == "cores_per_host":
         return max(1, round(stated / factor))
@@ -133,9 +132,9 @@ def _most_per_osd(scenario: Scenario) -> float:
 
 
 def _cores_text(scenario: Scenario, factor: float) -> str:
-    key, unit_text = _cores_key(scenario)
+    key = scenario.cluster.cores_key
     stated = getattr(scenario.cluster, key)
-    return f"{_cores(scenario, factor):g} instead of {stated:g} {unit_text}"
+    return f"{_cores(scenario, factor):g} instead of {stated:g} {_CORES_UNITS[key]}"
 
 
 def _factors(name: str) -> Callable[[Scenario, float], Changed]:
@@ -183,9 +182,9 @@ def _slow_syncs(scenario: Scenario, factor: float) -> Changed:
     """Make each sync of the log flush the drive's cache, as on a drive without power-loss protection."""
     models = build_models(scenario)
     flush_ns = _flush_ns(models, factor)
-    return scenario, replace(
-        models, ssd=_changed(models.ssd, {"flush_base_ns": flush_ns})
-    )
+    origin = Provenance("assumed", _SOURCE)
+    drive = models.ssd.with_numbers({"flush_base_ns": flush_ns}, origin)
+    return scenario, replace(models, ssd=drive)
 
 
 def _flush_ns(models: Models, factor: float) -> float:
@@ -201,12 +200,6 @@ def _flush_ms(scenario: Scenario, factor: float) -> str:
 def _writes_to_ssds(scenario: Scenario) -> bool:
     is_disk = build_models(scenario).ssd.rotational
     return not is_disk and scenario.workload.ops == ("write",)
-
-
-def _changed(model: DeviceModel, values: Mapping[str, float]) -> DeviceModel:
-    assert isinstance(model, MeasuredModel)
-    origin = dict.fromkeys(values, Provenance("assumed", _SOURCE))
-    return replace(model, **values, provenance={**model.provenance, **origin})  # type: ignore[arg-type]
 
 
 # --- clients ----------------------------------------------------------------------------------------------

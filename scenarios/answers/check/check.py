@@ -32,10 +32,9 @@ from stripesim.scenarios.cells.measured import ROUNDS, request_count
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import slow_class
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import Cell, cells
+from stripesim.scenarios.schema.keys import Cell, cells, row_name
 from stripesim.scenarios.schema.loader import Override, Overrides
 from stripesim.scenarios.schema.scenario import Scenario, as_scenario
-from stripesim.scenarios.show.quantities import name_of
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -314,8 +313,8 @@ def _cell_of(
     ]
     if len(fitting) == 1:
         return fitting[0]
-    names = "; ".join(name_of(cell._asdict()) for cell in listed)
-    stated = [value.row_id or name_of(value.coordinates) for value in values]
+    names = "; ".join(cell.name for cell in listed)
+    stated = [value.row_id or row_name(value.coordinates) for value in values]
     kinds = "; ".join(filter(None, dict.fromkeys(stated)))
     got = f"values of {kinds}" if kinds else "values that do not say of what"
     wanted = f"values of one row of the scenario, of {names}"
@@ -324,7 +323,7 @@ def _cell_of(
 
 def _fits(value: MeasuredValue, coordinates: Mapping[str, Any]) -> bool:
     if value.row_id:
-        return value.row_id == name_of(coordinates)
+        return value.row_id == row_name(coordinates)
     return all(coordinates.get(key) == one for key, one in value.coordinates.items())
 
 

@@ -25,7 +25,7 @@ def answer_of_durability(document: Mapping[str, Any]) -> Answer:
     Parameters
     ----------
     document
-        What `stripesim.scenarios.answers.durability.durability.answer` returns.
+        What `stripesim.scenarios.answers.durability.durability.estimate_durability` returns.
     """
     rows = document["rows"]
     flat_rows = [_flat(row) for row in rows]

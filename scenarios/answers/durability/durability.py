@@ -59,7 +59,7 @@ WALKS_LEAST: Final = 10
 _SAME: Final = 1e-9
 
 
-def answer(
+def estimate_durability(
     scenario: Scenario,
     method: Method | Literal["all"] = "all",
     *,

@@ -171,7 +171,6 @@ def heat_map(document: Row) -> FigureSpec:
     rows = by_room(document["failures"])[:ROWS_MAX]
     columns = _columns(document)
     shares = np.zeros((len(rows), len(columns)))
-    gone = LayerSpec(mark="boxes", style={"facecolors": _GONE})
     gone_y, gone_low = [], []
     for y, row in enumerate(rows):
         used = np.array(before["used_ratio"])

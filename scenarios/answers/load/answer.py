@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from stripesim.scenarios.answers.load.curve_builder import CurveSettings
 from stripesim.scenarios.answers.load.figure import draw_load
 from stripesim.scenarios.answers.load.page import report_of_load
 from stripesim.scenarios.answers.load.results import LoadCurve
@@ -29,15 +30,11 @@ from stripesim.scenarios.show.files import csv_text, frame_of
 
 
 def answer_of_load(
-    scenario: Scenario,
-    curves: Sequence[LoadCurve],
-    *,
-    engine: str,
-    requests: int | None = None,
+    scenario: Scenario, curves: Sequence[LoadCurve], settings: CurveSettings
 ) -> Answer:
     """Return the answer of load curves: a table of each, sentences, files, figures and a page.
 
-    `requests` are those that were asked for in each run, if any.
+    `settings` are those of the curves, by which they can be computed again.
     """
     refusals = [line for curve in curves for line in curve.refusals]
     rate_falls = [line for curve in curves for line in curve.falls]
@@ -56,10 +53,11 @@ def answer_of_load(
         "provenance": made_from(
             scenario,
             generation=scenario.generation,
-            engine=engine,
+            engine=settings.engine,
             parameters=scenario.cluster.parameters,
             replications=max((curve.replications for curve in curves), default=0),
-            requests=requests,
+            requests=settings.requests,
+            unchecked=settings.unchecked,
         ),
     }
     points = list(_points(document))

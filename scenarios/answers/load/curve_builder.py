@@ -364,9 +364,7 @@ class CurveBuilder:
         assert self.saturation is not None
         above = self._above_bound(self.saturation)
         if above is not None and not self.settings.unchecked:
-            cell = self.cell
-            name = f"{cell.scheme} {cell.op} {cell.pattern} at saturation"
-            raise RefusedError(f"{name}: {above}")
+            raise RefusedError(f"{self.cell.name} at saturation: {above}")
 
     def _exceeds_bound(self, rate: Interval) -> bool:
         """Return True if all of the interval of a rate is above the bound."""
@@ -376,14 +374,13 @@ class CurveBuilder:
     def _above_bound(self, rate: Interval) -> str | None:
         """Return the refusal of a rate above the bound."""
         bound = self._exact_bound()
-        if bound is None or rate.low is None or rate.high is None:
+        if bound is None or rate.half is None:
             return None
-        half_fraction = (rate.high - rate.low) / 2 / rate.mean
         return audit_bound(
             rate.mean,
             bound.iops,
             bound.resource,
-            half_fraction=half_fraction,
+            half_fraction=rate.half / rate.mean,
         )
 
     def _exact_bound(self) -> Bound | None:
@@ -616,10 +613,8 @@ class CurveBuilder:
 
 
 def _rate_point(point: LoadPoint) -> RatePoint:
-    half = 0.0
-    if point.iops.low is not None and point.iops.high is not None:
-        half = (point.iops.high - point.iops.low) / 2
-    return RatePoint(f"{point.offered_iops:,.0f} offered", point.iops.mean, half)
+    name = f"{point.offered_iops:,.0f} offered"
+    return RatePoint(name, point.iops.mean, point.iops.half or 0.0)
 
 
 def _knee(steady: Sequence[_Rate]) -> Interval | None:

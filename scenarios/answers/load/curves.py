@@ -152,7 +152,7 @@ def check_load(scenario: Scenario) -> None:
         raise scenario.problem("workload", f"{count} curves", wanted)
 
 
-class _Slot(NamedTuple):
+class RunSlot(NamedTuple):
     """A run with its curve, and its place in the batch that the curve waits for."""
 
     curve: int
@@ -166,7 +166,7 @@ class _Failed(NamedTuple):
     text: str
 
 
-def _attempt(slot: _Slot) -> RateMeasurement | _Failed:
+def _attempt(slot: RunSlot) -> RateMeasurement | _Failed:
     try:
         return measure_rate(slot.run)
     except (ValueError, OSError) as error:
@@ -196,27 +196,23 @@ def new_points(
         Called after each batch of a curve that looks for its saturation, which has no points yet.
     """
     curves = [builder.runs() for builder in builders]
-    waiting: deque[_Slot] = deque()
+    waiting: deque[RunSlot] = deque()
     pending: list[dict[int, RateMeasurement]] = [{} for _ in builders]
     sizes = [0] * len(builders)
 
     def queue(curve: int, batch: list[RateRun]) -> None:
         sizes[curve] = len(batch)
         pending[curve] = {}
-        waiting.extend(_Slot(curve, number, run) for number, run in enumerate(batch))
+        waiting.extend(RunSlot(curve, number, run) for number, run in enumerate(batch))
 
     for index, runs in enumerate(curves):
         queue(index, next(runs))
-    with closing(_answers(waiting, workers_wanted(jobs))) as answers:
-        for slot, answer in answers:
-            if isinstance(answer, Death):
-                raise ValueError(f"load: {answer.reason}")
-            if isinstance(answer, _Failed):
-                raise ValueError(answer.text)
+    with closing(measurements(waiting, workers_wanted(jobs))) as of_slots:
+        for slot, measurement in of_slots:
             if should_stop():
                 return
             measured = pending[slot.curve]
-            measured[slot.number] = answer
+            measured[slot.number] = measurement
             if len(measured) < sizes[slot.curve]:
                 continue
             builder = builders[slot.curve]
@@ -238,10 +234,30 @@ def _next_batch(
         return None
 
 
+def measurements(
+    waiting: deque[RunSlot], jobs: int
+) -> Generator[tuple[RunSlot, RateMeasurement], None, None]:
+    """Measure runs in this process or in `jobs` workers, and yield each as it ends.
+
+    The queue may grow meanwhile.
+
+    Raises
+    ------
+    ValueError
+        If a run fails, or its worker dies.
+    """
+    with closing(_answers(waiting, jobs)) as answers:
+        for slot, answer in answers:
+            if isinstance(answer, Death):
+                raise ValueError(f"load: {answer.reason}")
+            if isinstance(answer, _Failed):
+                raise ValueError(answer.text)
+            yield slot, answer
+
+
 def _answers(
-    waiting: deque[_Slot], jobs: int
-) -> Generator[tuple[_Slot, RateMeasurement | _Failed | Death], None, None]:
-    """Yield measurements, in this process or from workers. The queue may grow meanwhile."""
+    waiting: deque[RunSlot], jobs: int
+) -> Generator[tuple[RunSlot, RateMeasurement | _Failed | Death], None, None]:
     if jobs > 1:
         yield from run_pool(_attempt, waiting, jobs=jobs)
         return

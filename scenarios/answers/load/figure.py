@@ -58,9 +58,9 @@ def draw_load(
 def load_figures(
     curves: Sequence[LoadCurve], *, side_by_side: bool = True
 ) -> dict[str, FigureSpec]:
-    """Specify the figures of `draw_load`."""
+    """Specify the figures of `draw_load`. Curves without a point that the audit accepts are left out."""
     kinds: dict[str, list[LoadCurve]] = {}
-    for curve in curves:
+    for curve in (one for one in curves if one.points):
         kinds.setdefault(request_kind(curve.cell), []).append(curve)
     if not kinds:
         return {}

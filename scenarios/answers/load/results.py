@@ -172,8 +172,7 @@ class LoadCurve(Documented):
         """The points that the audit refuses: their rate, the check, and what it got and wanted."""
         refused = [*self.refused_points, *self.points]
         return [
-            f"{self.cell.scheme} {self.cell.op} {self.cell.pattern} at "
-            f"{point.offered_iops:,.0f} requests/s: {point.refused}"
+            f"{self.cell.name} at {point.offered_iops:,.0f} requests/s: {point.refused}"
             for point in refused
             if point.refused is not None
         ]

@@ -6,20 +6,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Any, ClassVar, Final
 
 from stripesim.models.documents import Documented
-from stripesim.models.problems import AnswerError, Problem, first_problem
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.answers.load.analysis import rate_within
-from stripesim.scenarios.answers.load.curves import check_bounds, check_load
-from stripesim.scenarios.answers.load.rate_runs import (
-    RateMeasurement,
-    RateRun,
-    measure_rate,
+from stripesim.scenarios.answers.load.curves import (
+    RunSlot,
+    check_bounds,
+    check_load,
+    measurements,
 )
+from stripesim.scenarios.answers.load.rate_runs import RateMeasurement, RateRun
 from stripesim.scenarios.cells.bound import Bound, bounds_of_cell
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.longer import REQUESTS_MAX
@@ -28,7 +29,7 @@ from stripesim.scenarios.forms.capacity import check_room
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec, cells
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import duration_text, rate_text
-from stripesim.scenarios.work.pool import Death, run_pool, workers_wanted
+from stripesim.scenarios.work.pool import workers_wanted
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -147,9 +148,8 @@ class VmsWithin(Documented):
     @property
     def refusals(self) -> list[str]:
         """The points that the audit refuses."""
-        name = f"{self.cell.scheme} {self.cell.op} {self.cell.pattern}"
         return [
-            f"{name}, {point.vms} virtual machines: {point.refused}"
+            f"{self.cell.name}, {point.vms} virtual machines: {point.refused}"
             for point in self.points
             if point.refused is not None
         ]
@@ -323,7 +323,7 @@ class _VmSearch:
 
     def _point(self, cell: Cell, vms: int) -> VmPoint:
         runs = [self._run(cell, vms, number) for number in range(self.replications)]
-        measured = list(_measured(runs, self.jobs))
+        measured = _measured(runs, self.jobs)
         p99s_ns = tuple(one.latency_p99_ns for one in measured)
         served = sum(one.iops / one.offered_iops for one in measured) / len(measured)
         refusals = [one.refused for one in measured if one.refused is not None]
@@ -394,23 +394,8 @@ def _whole(number: float | None) -> int | None:
     return None if number is None else max(0, int(number))
 
 
-def _attempt(run: RateRun) -> RateMeasurement | str:
-    try:
-        return measure_rate(run)
-    except Exception as error:
-        return f"load: {first_problem(error)}"
-
-
-def _measured(runs: Sequence[RateRun], jobs: int) -> Iterator[RateMeasurement]:
-    """Yield measurements in the order of the runs."""
-    if jobs == 1:
-        yield from (measure_rate(run) for run in runs)
-        return
-    measurements: dict[int, RateMeasurement] = {}
-    for run, answer in run_pool(_attempt, deque(runs), jobs=jobs):
-        if isinstance(answer, Death):
-            raise ValueError(f"load: {answer.reason}")
-        if isinstance(answer, str):
-            raise ValueError(answer)
-        measurements[run.scenario.seed] = answer
-    yield from (measurements[run.scenario.seed] for run in runs)
+def _measured(runs: Sequence[RateRun], jobs: int) -> list[RateMeasurement]:
+    """Return measurements in the order of the runs."""
+    slots = deque(RunSlot(0, number, run) for number, run in enumerate(runs))
+    measured = {slot.number: one for slot, one in measurements(slots, jobs)}
+    return [measured[number] for number in range(len(runs))]

@@ -139,10 +139,8 @@ def _megabytes(point: LoadPoint, moved_bytes: int | None) -> dict[str, str]:
 def _milliseconds(latency_ns: Interval) -> str:
     """Write a latency with half of its interval, unless that is too short to show."""
     text = number_text(latency_ns.mean, 1e-6, padded=True)
-    if latency_ns.low is None or latency_ns.high is None:
-        return text
-    half_ns = (latency_ns.high - latency_ns.low) / 2
-    if half_ns < _SHOWN_HALF * latency_ns.mean:
+    half_ns = latency_ns.half
+    if half_ns is None or half_ns < _SHOWN_HALF * latency_ns.mean:
         return text
     return f"{text} ± {number_text(half_ns, 1e-6, digits=2)}"
 
@@ -166,9 +164,8 @@ def wide_intervals(scenario: Scenario, curves: Sequence[LoadCurve]) -> Iterator[
 
 
 def _half_percent(interval: Interval) -> float:
-    if interval.low is None or interval.high is None:
-        return 0.0
-    return 50 * (interval.high - interval.low) / interval.mean
+    """Return half of an interval over its mean [%], 0 without one."""
+    return 100 * (interval.half or 0.0) / interval.mean
 
 
 def _refused_row(point: LoadPoint, moved_bytes: int | None) -> dict[str, str]:

@@ -49,7 +49,7 @@ _BALANCER: Final = "cluster.upmap_max_deviation"
 # Keys that every name of a candidate contains.
 _NAMED: Final = ("hosts", "osds_per_host", "drive", "ssd")
 
-State = Literal["met", "failed", "uncertain"]
+VerdictState = Literal["met", "failed", "uncertain"]
 Side = Literal["or more", "or less"]
 
 
@@ -60,7 +60,7 @@ class Verdict(NamedTuple):
     """
 
     key: str
-    state: State
+    state: VerdictState
     words: str
 
 
@@ -389,7 +389,7 @@ def _judge_site_loss(candidate: Candidate, plan: PlanSpec) -> None:
         f"site_loss: {left} of {scheme.width} shards left, "
         f"wanted {least} ({least_name}) or more"
     )
-    state: State = "met" if left >= least else "failed"
+    state: VerdictState = "met" if left >= least else "failed"
     candidate.results["shards_without_site"] = left
     candidate.verdicts.append(Verdict("site_loss", state, sentence))
 
@@ -420,7 +420,7 @@ def _judge_spare_domains(candidate: Candidate, plan: PlanSpec) -> None:
     next_words = _next_domain_words(candidate)
     if spare < max(1, plan.spare_domains):
         sentence += f"; {next_words}"
-    state: State = "met" if spare >= plan.spare_domains else "failed"
+    state: VerdictState = "met" if spare >= plan.spare_domains else "failed"
     candidate.verdicts.append(Verdict("spare_domains", state, sentence))
     if state == "met" and spare < 1:
         candidate.warnings.append(f"{spare_words(held)}; {next_words}")

@@ -46,7 +46,8 @@ _GROWING_MAX: Final = 5
 # Keys that are part of a candidate's short name.
 _NAMED: Final = ("hosts", "osds_per_host")
 
-Candidate = Mapping[str, Any]
+#: A candidate as the plan's document describes it.
+CandidateRow = Mapping[str, Any]
 
 
 def draw_plan(
@@ -88,7 +89,7 @@ def plan_figures(plan: PlanSpec, document: Mapping[str, Any]) -> dict[str, Figur
     return figures
 
 
-def candidate_name(one: Candidate, varied: Sequence[str] = ()) -> str:
+def candidate_name(one: CandidateRow, varied: Sequence[str] = ()) -> str:
     """Name a candidate by scheme, hosts and OSDs, and by the other keys that the plan varies.
 
     >>> one = {"scheme": "rs:4,2", "hosts": 6, "osds_per_host": 8, "pg_num": 512}
@@ -101,7 +102,7 @@ def candidate_name(one: Candidate, varied: Sequence[str] = ()) -> str:
 
 
 def _cost_figure(
-    plan: PlanSpec, document: Mapping[str, Any], sized: Sequence[Candidate]
+    plan: PlanSpec, document: Mapping[str, Any], sized: Sequence[CandidateRow]
 ) -> FigureSpec:
     """Specify cost over safe capacity, with the front of candidates that may meet the requirements."""
     is_priced = all(one["cost"] is not None for one in sized)
@@ -138,18 +139,18 @@ def _cost_figure(
     return FigureSpec(size=_SIZE_INCHES, panels=[panel], caption=caption)
 
 
-def _cost(one: Candidate) -> float:
+def _cost(one: CandidateRow) -> float:
     cost: float = one["cost"]
     return cost
 
 
-def _raw_tb(one: Candidate) -> float:
+def _raw_tb(one: CandidateRow) -> float:
     raw: float = one["capacity"]["raw_bytes"] / _TERA
     return raw
 
 
 def _front(
-    sized: Sequence[Candidate], height: Callable[[Candidate], float]
+    sized: Sequence[CandidateRow], height: Callable[[CandidateRow], float]
 ) -> Iterator[LayerSpec]:
     """Yield the front of the candidates that may meet the requirements, if it is a line."""
     front = front_of([one for one in sized if not _is_out(one)], height)
@@ -170,8 +171,8 @@ def _front(
 
 
 def _marks(
-    sized: Sequence[Candidate],
-    height: Callable[[Candidate], float],
+    sized: Sequence[CandidateRow],
+    height: Callable[[CandidateRow], float],
     schemes: Sequence[str],
 ) -> Iterator[LayerSpec]:
     """Yield a mark for each candidate, open if it fails a requirement, and the legend's filled ones."""
@@ -198,7 +199,7 @@ def _unlined(style: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ring(
-    best: Candidate | None, height: Callable[[Candidate], float]
+    best: CandidateRow | None, height: Callable[[CandidateRow], float]
 ) -> Iterator[LayerSpec]:
     """Yield a ring around the recommended candidate."""
     if best is None:
@@ -231,10 +232,10 @@ def _required(value: float, *, sideways: bool = False) -> LayerSpec:
 
 
 def front_of(
-    candidates: Sequence[Candidate], height: Callable[[Candidate], float]
-) -> list[Candidate]:
+    candidates: Sequence[CandidateRow], height: Callable[[CandidateRow], float]
+) -> list[CandidateRow]:
     """Return the candidates that no other one beats in capacity and height, by capacity."""
-    front: list[Candidate] = []
+    front: list[CandidateRow] = []
     # From the largest capacity down, each step must be cheaper.
     for one in sorted(candidates, key=lambda each: (-_safe_tb(each), height(each))):
         if not front or height(one) < height(front[-1]):
@@ -243,8 +244,8 @@ def front_of(
 
 
 def _growing(
-    document: Mapping[str, Any], sized: Sequence[Candidate]
-) -> list[Candidate]:
+    document: Mapping[str, Any], sized: Sequence[CandidateRow]
+) -> list[CandidateRow]:
     """Return the recommended candidate and the next cheapest ones that meet all requirements."""
     best = document["recommended"]
     meeting = [one for one in sized if one["meets"] and one is not best]
@@ -254,7 +255,7 @@ def _growing(
 
 
 def _growth_figure(
-    plan: PlanSpec, document: Mapping[str, Any], growing: Sequence[Candidate]
+    plan: PlanSpec, document: Mapping[str, Any], growing: Sequence[CandidateRow]
 ) -> FigureSpec:
     """Specify the filled part of each candidate over years, until it is full."""
     per_year = (plan.growth_bytes_per_day or 0.0) * _DAYS_PER_YEAR
@@ -310,7 +311,7 @@ def _growth_figure(
     return FigureSpec(size=_SIZE_INCHES, panels=[panel], caption=caption)
 
 
-def _fill_ratios(one: Candidate) -> tuple[float, float]:
+def _fill_ratios(one: CandidateRow) -> tuple[float, float]:
     """Return the ratios at which OSDs are full and nearfull."""
     left = {step["name"]: step["left_bytes"] for step in one["capacity"]["waterfall"]}
     return left["full"] / left["raw"], left["nearfull"] / left["largest domain gone"]
@@ -450,7 +451,7 @@ def placement_figure(choices: Sequence[Mapping[str, Any]]) -> FigureSpec:
 class _CandidateBar(NamedTuple):
     """A candidate, the length of its bar, and the text at the end of the bar."""
 
-    candidate: Candidate
+    candidate: CandidateRow
     length: float
     text: str
 
@@ -531,7 +532,7 @@ def _bars_figure(
     return FigureSpec(size=size, panels=[panel], caption=caption)
 
 
-def _is_out(one: Candidate) -> bool:
+def _is_out(one: CandidateRow) -> bool:
     """Return True if a candidate is known to fail a requirement."""
     return any(verdict["state"] == "failed" for verdict in one["verdicts"])
 
@@ -540,10 +541,10 @@ def _schemes(document: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(one["scheme"] for one in document["candidates"]))
 
 
-def _safe_bytes(one: Candidate) -> float | None:
+def _safe_bytes(one: CandidateRow) -> float | None:
     safe: float | None = one["capacity"]["usable_bytes_safe"]
     return safe
 
 
-def _safe_tb(one: Candidate) -> float:
+def _safe_tb(one: CandidateRow) -> float:
     return (_safe_bytes(one) or 0.0) / _TERA

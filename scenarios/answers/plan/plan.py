@@ -146,7 +146,12 @@ def make_plan(
         unchecked=unchecked,
     )
     made = _recommendation(scenario, plan, every)
-    provenance = made_from(scenario, engine=engine, replications=plan.replications)
+    provenance = made_from(
+        scenario,
+        engine=engine,
+        replications=plan.replications,
+        unchecked=unchecked,
+    )
     return made._replace(document={**made.document, "provenance": provenance})
 
 

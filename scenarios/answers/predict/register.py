@@ -28,9 +28,10 @@ from stripesim.models.problems import AnswerError, Problem, file_reason
 from stripesim.scenarios.answers.calibrate.factors import is_of_calibration
 from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.answers.run.execute import run_scenario
+from stripesim.scenarios.schema.keys import row_name
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.show.files import check_file
-from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES, name_of
+from stripesim.scenarios.show.files import check_file, stored_document
+from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Form of the file.
@@ -215,7 +216,7 @@ def _predicted_rows(result: ScenarioResult) -> Iterator[PredictedRow]:
     calibrated = is_calibrated(result.parameters)
     for row in result.records:
         coordinates = {key: row[key] for key in COORDINATES if row.get(key) is not None}
-        name = name_of(coordinates)
+        name = row_name(coordinates)
         names[name] = names.get(name, 0) + 1
         if names[name] > 1:
             name = f"{name} #{names[name]}"
@@ -359,13 +360,8 @@ def read_register(path: Path) -> dict[str, Any]:
         If the file cannot be read, is no register, or was changed.
     """
     wanted = "a file that `stripesim predict --register` wrote"
-    try:
-        document = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise AnswerError(
-            Problem(place=str(path), got=file_reason(error), wanted=wanted)
-        ) from None
-    if not isinstance(document, dict) or document.get("form") != FORM:
+    document = stored_document(path, wanted)
+    if document.get("form") != FORM:
         got = "another document"
         raise AnswerError(Problem(place=str(path), key="form", got=got, wanted=wanted))
     content = {key: value for key, value in document.items() if key != SEAL}

@@ -127,8 +127,7 @@ def object_time(backfills: Mapping[str, Sequence[float]]) -> Interval | None:
     mean_s = float(times_s.sum() / objects.sum())
     waves = np.array_split(np.arange(len(objects)), min(_WAVES_MAX, len(objects)))
     means_s = [times_s[wave].sum() / objects[wave].sum() for wave in waves]
-    around = student_interval(means_s, least=_WAVES_MIN)
-    if around.low is None or around.high is None:
+    half_s = student_interval(means_s, least=_WAVES_MIN).half
+    if half_s is None:
         return Interval(mean_s, None, None)
-    half_s = (around.high - around.low) / 2
     return Interval(mean_s, mean_s - half_s, mean_s + half_s)

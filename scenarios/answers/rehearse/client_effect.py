@@ -82,11 +82,8 @@ class WeightedRequests:
             cut._only(part).percentile_ns(share)
             for part in np.array_split(by_time, _PARTS)
         ]
-        around = student_interval(parts_ns)
-        if around.low is None or around.high is None:
-            return None, None
-        half_ns = (around.high - around.low) / 2
-        if half_ns >= p99_ns:
+        half_ns = student_interval(parts_ns).half
+        if half_ns is None or half_ns >= p99_ns:
             return None, None
         return p99_ns - half_ns, p99_ns + half_ns
 

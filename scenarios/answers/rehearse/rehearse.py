@@ -58,10 +58,9 @@ from stripesim.scenarios.cells.notes import (
 )
 from stripesim.scenarios.cells.placement import padded_osd_hosts
 from stripesim.scenarios.forms.capacity import drives_of
-from stripesim.scenarios.schema.keys import Cell, cells
+from stripesim.scenarios.schema.keys import Cell, cells, row_name
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import duration_text, number_text
-from stripesim.scenarios.show.quantities import name_of
 from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.failures.results.change_results import DURATION_PARTS
 from stripesim.sim.ceph.kinds import kind_of
@@ -469,8 +468,8 @@ def _durations_s(
     mean_s = sampled_s + turns * left_count * object_s.mean
     durations["duration_s"] = mean_s
     half_s = 0.0
-    if object_s.low is not None and object_s.high is not None:
-        half_s = turns * whole.group_objects * (object_s.high - object_s.low) / 2
+    if object_s.half is not None:
+        half_s = turns * whole.group_objects * object_s.half
         durations["simulated_low_s"] = max(0.0, mean_s - half_s)
         durations["simulated_high_s"] = mean_s + half_s
     low_s, high_s = duration_interval(mean_s, half=half_s / mean_s)
@@ -646,7 +645,7 @@ def _left_out_warnings(scenario: Scenario) -> list[str]:
     first, *left_out = cells(scenario)
     if not left_out:
         return []
-    load = name_of(
+    load = row_name(
         {
             "pattern": first.pattern,
             "op": first.op,

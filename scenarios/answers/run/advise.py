@@ -1,12 +1,13 @@
 """Simulate the gain of purchases: each resource doubled, alone and in pairs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil
 from typing import Any, ClassVar, Final, NamedTuple
 
 from stripesim.models.documents import Documented
+from stripesim.models.provenance import Provenance
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.checks import host_cores_needed
@@ -190,19 +191,10 @@ def _offered(scenario: Scenario) -> list[Purchase]:
 
 def _cores(scenario: Scenario) -> Purchase:
     """Return the purchase of the cores that OSDs have: their limit, those of their own, or the host's."""
-    key = cores_key(scenario)
+    key = scenario.cluster.cores_key
     if key not in _OF_OSDS:
         return _CORES
     return Purchase(("cluster", key), _OF_OSDS[key], ("osd.cpu", "cpu"))
-
-
-def cores_key(scenario: Scenario) -> str:
-    """Return the key of a cluster that decides which cores its OSDs have."""
-    if scenario.cluster.cpu_limit_per_osd is not None:
-        return "cpu_limit_per_osd"
-    if scenario.cluster.cores_per_osd is not None:
-        return "cores_per_osd"
-    return "cores_per_host"
 
 
 def _osds(scenario: Scenario) -> Purchase:
@@ -283,15 +275,14 @@ def with_doubled(
     scenario = _doubled(scenario, purchases)
     models = build_models(scenario)
     if any(purchase.key == _DRIVE for purchase in purchases):
-        names = [
-            one.name
-            for one in fields(models.ssd)
-            if one.name.endswith(("_ns", "_ns_per_byte"))
-        ]
-        faster = replace(
-            models.ssd, **{name: getattr(models.ssd, name) / 2 for name in names}
-        )
-        models = replace(models, ssd=faster)
+        drive = models.ssd
+        halves = {
+            name: getattr(drive, name) / 2
+            for name in drive.number_names()
+            if name.endswith(("_ns", "_ns_per_byte"))
+        }
+        origin = Provenance("assumed", "twice as fast a drive")
+        models = replace(models, ssd=drive.with_numbers(halves, origin))
     return scenario, models
 
 

@@ -55,7 +55,8 @@ class ScenarioResult(Answer):
     parameters: Rows  #: Every parameter with its provenance
     #: Utilisation and waiting of each class of resources, by cell
     resources: Rows
-    #: Timelines of runs under faults, by cell; see `stripesim.sim.ceph.failures.describe_faults`
+    #: Timelines of runs under faults, by cell; see
+    #: `stripesim.sim.ceph.failures.results.describe.describe_faults`
     timelines: Rows = field(default_factory=list)
     #: Warnings of holes in placement groups, of capacity, of codes never timed, and of reads of nothing
     holes: tuple[str, ...] = ()

@@ -14,7 +14,6 @@ from stripesim.models.documents import Documented
 from stripesim.scenarios.answers.run.advise import (
     CELLS_MAX,
     REPLICATIONS,
-    cores_key,
     with_host_cores,
 )
 from stripesim.scenarios.cells.bound import bounds_of
@@ -134,7 +133,7 @@ def steps_of(scenario: Scenario) -> list[PurchaseStep]:
 def _core_steps(scenario: Scenario) -> Iterator[PurchaseStep]:
     """Yield limits of each OSD, or cores: pinned ones if the scenario pins OSDs, else the host's."""
     cluster = scenario.cluster
-    key = cores_key(scenario)
+    key = cluster.cores_key
     for count in CORES_PER_OSD:
         if count == _own_cores(scenario):
             continue
@@ -147,7 +146,9 @@ def _core_steps(scenario: Scenario) -> Iterator[PurchaseStep]:
 
 def _cores_words(scenario: Scenario) -> str:
     """Name the cores that OSDs have: a limit, or cores of their own or of their host."""
-    return _LIMIT if cores_key(scenario) == "cpu_limit_per_osd" else "cores per OSD"
+    return (
+        _LIMIT if scenario.cluster.cores_key == "cpu_limit_per_osd" else "cores per OSD"
+    )
 
 
 def _with_cores(scenario: Scenario, keys: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,7 +165,7 @@ def _with_cores(scenario: Scenario, keys: Mapping[str, Any]) -> dict[str, Any]:
 
 def _own_cores(scenario: Scenario) -> float:
     """Return the cores of each OSD: its limit, its own, or its share of those of a host."""
-    key = cores_key(scenario)
+    key = scenario.cluster.cores_key
     cores: float = getattr(scenario.cluster, key)
     return cores / _osds_of_host(scenario) if key == "cores_per_host" else cores
 

@@ -106,7 +106,7 @@ def collect_cell(
         timelines=[{**name, **one} for one in (result.timeline,) if one is not None],
         unfinished=tuple(recovery_warnings(scenario, cell.scheme, result.row)),
         bursts=tuple(burst_warnings(cell, saturates, models)),
-        slow_cells=() if slow is None else ((cell.label, slow),),
+        slow_cells=() if slow is None else ((cell.name, slow),),
     )
 
 

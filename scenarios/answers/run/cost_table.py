@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from stripesim.scenarios.answers.run.words import cell_name
+from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.scenarios.show.figures.captions import STEP_LOOKS
 from stripesim.scenarios.show.tables import (
@@ -61,7 +61,8 @@ def _cost_table(
     lines: list[list[str]] = []
     for row in costed:
         latency = number_text(row["cost_latency_mean_ns"] * 1e-6)
-        lines.append([cell_name(row), latency, *(_share(row, step) for step in steps)])
+        name = Cell.of_row(row).name
+        lines.append([name, latency, *(_share(row, step) for step in steps)])
         waiting = [_share(row, step, waiting=True) for step in steps]
         lines.append(["  waiting", "", *waiting])
     table = _table_of(title, headings, lines)

@@ -83,7 +83,7 @@ def run_scenario(
     try:
         for cell, measured in run_cells(scenario, engine, models, unchecked=True):
             collected += collect_cell(scenario, cell, measured, models, options)
-            progress(cell.label)
+            progress(cell.name)
     except KeyboardInterrupt:
         # Keep the cells that are complete, if there are any.
         if not collected.rows:

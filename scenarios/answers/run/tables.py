@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from stripesim.models.cpu import busy_cores
 from stripesim.scenarios.answers.run.advise import gain_text, notable
-from stripesim.scenarios.answers.run.words import cell_name
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.units import bytes_text, number_text, size_text
 from stripesim.scenarios.show.tables import Table
@@ -51,10 +50,10 @@ def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
     """Lay out the simulated gain of each notable purchase, by cell."""
     rows: list[list[str]] = []
     starts = []
-    for cell, gains in groupby(notable(advice), cell_name):
+    for cell, gains in groupby(notable(advice), Cell.of_row):
         starts.append(len(rows))
         for row in gains:
-            name = cell if len(rows) == starts[-1] else ""
+            name = cell.name if len(rows) == starts[-1] else ""
             changes = (
                 gain_text(row, key) for key in ("iops", "latency_mean", "latency_p99")
             )
@@ -75,12 +74,12 @@ def purchases_table(purchases: Sequence[Mapping[str, Any]]) -> Table:
     """Lay out the steps of each resource, by cell."""
     rows: list[list[str]] = []
     starts = []
-    for cell, points in groupby(purchases, cell_name):
+    for cell, points in groupby(purchases, Cell.of_row):
         starts.append(len(rows))
         for point in sorted(
             points, key=lambda each: (each["resource"], each["amount"])
         ):
-            name = cell if len(rows) == starts[-1] else ""
+            name = cell.name if len(rows) == starts[-1] else ""
             own = " (now)" if point["is_own"] else ""
             low, high = point["iops_gain_low"], point["iops_gain_high"]
             about = "" if low is None else f" ± {number_text((high - low) / 2)}"
@@ -147,7 +146,7 @@ def _processor_table(cell: Mapping[str, Any]) -> Table:
         "Use of processors",
         ("threads", "per OSD", "CPU [µs/request]", "in use", "busiest"),
         rows,
-        note=Cell.of_row(cell).label,
+        note=Cell.of_row(cell).name,
     )
 
 

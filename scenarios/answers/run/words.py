@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stripesim.scenarios.cells.notes import load_sentences
-from stripesim.scenarios.schema.units import format_size
 
 #: Words for what recovery and repair move, with the matching part of the column names.
 _MOVED = (
@@ -12,14 +11,6 @@ _MOVED = (
     ("written", "device_write_bytes"),
     ("sent", "private_net_bytes"),
 )
-
-
-def cell_name(row: Mapping[str, Any]) -> str:
-    """Name the cell of a row, such as ``rep:3 write rand 4KiB``."""
-    size = row.get("block_size_bytes")
-    parts = [row[key] for key in ("scheme", "op", "pattern")]
-    parts.append(None if size is None else format_size(size))
-    return " ".join(part for part in parts if part is not None)
 
 
 def sentences_of_run(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -15,7 +15,7 @@ from stripesim.models.coding.galois import columns_independent
 from stripesim.models.problems import UnavailableError
 from stripesim.sim.systems.kv_proxy.plan import draw_slots, even_owners
 
-Table = npt.NDArray[np.bool_]
+LossTable = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 K = 10
@@ -32,7 +32,7 @@ class StripeCode:
     name: str
     scheme: str
     width: int
-    survives: Table
+    survives: LossTable
 
     @property
     def decodable(self) -> tuple[int, ...]:
@@ -83,12 +83,12 @@ def _sets(width: int) -> npt.NDArray[np.uint32]:
     return np.arange(1 << width, dtype=np.uint32)
 
 
-def _by_size(width: int, most: int) -> Table:
-    survives: Table = np.bitwise_count(_sets(width)) <= most
+def _by_size(width: int, most: int) -> LossTable:
+    survives: LossTable = np.bitwise_count(_sets(width)) <= most
     return survives
 
 
-def _by_rank(code: LRC) -> Table:
+def _by_rank(code: LRC) -> LossTable:
     """Survive sets whose columns of the parity check are independent."""
     survives = np.zeros(1 << code.width, dtype=np.bool_)
     survives[0] = True
@@ -119,7 +119,7 @@ def _groups(local_parities: int, global_parities: int) -> list[int]:
 
 
 @cache
-def local_first(local_parities: int, global_parities: int) -> Table:
+def local_first(local_parities: int, global_parities: int) -> LossTable:
     """Survive losses in different groups, and others if ten of the Reed-Solomon part are left.
 
     Positions are numbered local parities, Reed-Solomon (global) parities, data. The table is read-only.
@@ -136,13 +136,13 @@ def local_first(local_parities: int, global_parities: int) -> Table:
     apart &= ((lost & local) == 0) | ((lost & implied & ~local) == 0)
     alone = np.bitwise_count(lost) <= 1
     rest = np.bitwise_count(lost >> np.uint32(local_parities)) <= global_parities
-    survives: Table = alone | apart | rest
+    survives: LossTable = alone | apart | rest
     # Each repair looks into the same one.
     survives.flags.writeable = False
     return survives
 
 
-def _group_by_group(local_parities: int, global_parities: int) -> Table:
+def _group_by_group(local_parities: int, global_parities: int) -> LossTable:
     """Survive losses that can be mended group after group, one at a time."""
     width = K + local_parities + global_parities
     mended = _sets(width)
@@ -151,7 +151,7 @@ def _group_by_group(local_parities: int, global_parities: int) -> Table:
             lost = mended & np.uint32(group)
             mended = np.where(np.bitwise_count(lost) == 1, mended & ~lost, mended)
     data = np.uint32(_mask(range(local_parities + global_parities, width)))
-    survives: Table = (mended & data) == 0
+    survives: LossTable = (mended & data) == 0
     return survives
 
 

@@ -39,8 +39,7 @@ def with_numbers(models: Models, table: Mapping[str, Mapping[str, Any]]) -> Mode
         origin = Provenance(
             row["provenance"], row["source"], tuple(interval) if interval else None
         )
-        provenance = {**model.provenance, number: origin}
-        changed = replace(model, provenance=provenance, **{number: row["value"]})
+        changed = model.with_numbers({number: row["value"]}, origin)
         models = replace(models, **{prefix: changed})
     return models
 

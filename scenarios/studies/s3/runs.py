@@ -255,16 +255,13 @@ def models_of(scenario: Scenario, cluster: DescribedCluster) -> Models:
     gateway = scaled_times(models.gateway, factor, source)
     # A gateway's work on bytes is mostly checksums and encryption. Clients have machines of their own.
     own = scaled_times(gateway, cluster.gateway_factor, source, suffix="_ns_per_byte")
-    client_ns = gateway.client_ns_per_byte
-    origin = {"client_ns_per_byte": gateway.provenance["client_ns_per_byte"]}
+    name = "client_ns_per_byte"
     return replace(
         models,
         cpu=_scaled_osds(models.cpu, cluster),
         client=scaled_times(models.client, factor, source),
-        gateway=replace(
-            own,
-            client_ns_per_byte=client_ns,
-            provenance={**own.provenance, **origin},
+        gateway=own.with_numbers(
+            {name: gateway.client_ns_per_byte}, gateway.provenance[name]
         ),
     )
 
@@ -275,11 +272,8 @@ def _scaled_osds(cpu: CpuModel, cluster: DescribedCluster) -> CpuModel:
     frames = scaled_times(
         cpu, cluster.arithmetic_factor, cluster.cpu_source, suffix="frame_ns"
     )
-    origin = {"frame_ns": frames.provenance["frame_ns"]}
-    return replace(
-        requests,
-        frame_ns=frames.frame_ns,
-        provenance={**requests.provenance, **origin},
+    return requests.with_numbers(
+        {"frame_ns": frames.frame_ns}, frames.provenance["frame_ns"]
     )
 
 

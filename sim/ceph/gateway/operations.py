@@ -127,6 +127,8 @@ def index_update_path(
     ----------
     context
         A placement group of the pool of the index.
+    gateway
+        Costs of an update.
     exclusive
         True if the update locks its shard until all replicas have committed it.
     """

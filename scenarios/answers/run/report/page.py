@@ -150,8 +150,7 @@ def _one_load(load: WorkloadSpec) -> str:
     """Describe one workload in a few words."""
     load_text = f"the trace {load.trace}"
     if load.is_closed:
-        requests = "request" if load.queue_depth == 1 else "requests"
-        load_text = f"{load.queue_depth} {requests} always in flight"
+        load_text = f"{counted_text(load.queue_depth, 'request')} always in flight"
     if load.is_open:
         load_text = f"{number_text(load.rate_per_s)} requests/s, Poisson arrivals"
     if load.is_s3:
