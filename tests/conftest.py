@@ -195,7 +195,7 @@ def quick_figures(monkeypatch: pytest.MonkeyPatch) -> None:
         return figure
 
     monkeypatch.setattr(renderer, "new_figure", figure_without_layout)
-    monkeypatch.setattr(saving, "_PNG_DPI", 40)
+    monkeypatch.setattr(saving, "_DPI", 40)
 
 
 @pytest.fixture
