@@ -72,13 +72,15 @@ class Generation:
         op_queue
             Op queue of the OSDs, None for the release's default.
         """
-        numbers = self._numbers("recovery", device)
-        if (op_queue or self.op_queue) == "mclock_scheduler":
-            sleeps = ("recovery_sleep_ns", "delete_sleep_ns")
-            origin = Provenance("code", "mclock_scheduler sets every sleep to 0")
-            numbers |= dict.fromkeys(sleeps, 0)
-            numbers["provenance"] |= dict.fromkeys(sleeps, origin)
-        return RecoveryModel(grace_from=self.grace_from, **numbers)
+        model = RecoveryModel(
+            grace_from=self.grace_from, **self._numbers("recovery", device)
+        )
+        if (op_queue or self.op_queue) != "mclock_scheduler":
+            return model
+        origin = Provenance("code", "mclock_scheduler sets every sleep to 0")
+        return model.with_numbers(
+            {"recovery_sleep_ns": 0, "delete_sleep_ns": 0}, origin
+        )
 
     def op_threads(self, device: Device = "ssd") -> OpThreads:
         """Return the operation threads of an OSD for this kind of device."""
