@@ -1,7 +1,7 @@
 """Propose values for the form where a scenario states none: a second code, a rate and an amount of data."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from typing import Final
@@ -50,12 +50,7 @@ _OF_PLAN: Final = ("generation", "hosts", "osds_per_host", "drive")
 
 def first_values(base: Scenario, side: str) -> dict[str, str]:
     """Return the first values of an option: those of the scenario, and proposals where it states none."""
-    values = defaults(base, side)
-    if side == "b":
-        guess = guessed_scheme(base)
-        if guess is not None:
-            # Ceph's stretch mode is for the copies of the scenario alone.
-            values |= {"scheme": guess, "stretch": NO}
+    values = _option(base, side)
     if base.cluster.osd_count > _OSDS_MAX:
         return values
     if rate_of(base) is None:
@@ -176,41 +171,51 @@ class _Hashed:
 @lru_cache(maxsize=64)
 def _proposed_rate_per_s(hashed: _Hashed) -> float:
     """Return the usual rate, or less if half of the lower option's bound is less, as 1, 2 or 5 × 10ⁿ."""
-    base = hashed.base
-    rates = [RATE_PER_S]
-    for values in _options(base):
-        # The form shows what is wrong with an option.
-        with suppress(ValueError):
-            scenario = scenario_of(base, values, {})
-            bounds = bounds_of(scenario, scenario.schemes[0])
-            rates += [_BOUND_PART * bound.iops for bound in bounds[:1]]
-    return max(1.0, _rounded_down(min(rates)))
+    return max(1.0, _rounded_down(_least(hashed.base, RATE_PER_S, _half_bound_iops)))
 
 
 @lru_cache(maxsize=64)
 def _proposed_data_tb(hashed: _Hashed) -> float:
     """Return the usual data, or less if half of an option's drives hold less, as 1, 2 or 5 × 10ⁿ [TB]."""
-    base = hashed.base
-    data_bytes = [STORED_BYTES]
-    for values in _options(base):
-        with suppress(ValueError):
-            scenario = scenario_of(base, values, {})
-            osd_bytes = drives_of(scenario, build_models(scenario)).osd_bytes
-            code = parse_scheme(scenario.schemes[0])
-            if osd_bytes is not None:
-                raw_bytes = scenario.cluster.osd_count * osd_bytes
-                data_bytes.append(_DRIVES_PART * raw_bytes / code.storage_overhead)
-    return _rounded_down(min(data_bytes) / 1e12)
+    return _rounded_down(_least(hashed.base, STORED_BYTES, _half_drives_bytes) / 1e12)
 
 
-def _options(base: Scenario) -> Iterator[dict[str, str]]:
-    """Yield the values of both options that the scenario states or the form has."""
+def _least(
+    base: Scenario, usual: float, limit_of: Callable[[Scenario], float | None]
+) -> float:
+    """Return the usual value, or the lowest limit of an option where that is lower."""
+    least = usual
     for side in SIDES:
-        values = defaults(base, side)
-        guess = guessed_scheme(base) if side == "b" else None
-        if guess is not None:
-            values |= {"scheme": guess, "stretch": NO}
-        yield values
+        values = _option(base, side)
+        # The form shows what is wrong with an option.
+        with suppress(ValueError):
+            limit = limit_of(scenario_of(base, values, {}))
+            if limit is not None:
+                least = min(least, limit)
+    return least
+
+
+def _half_bound_iops(scenario: Scenario) -> float | None:
+    bounds = bounds_of(scenario, scenario.schemes[0])
+    return _BOUND_PART * bounds[0].iops if bounds else None
+
+
+def _half_drives_bytes(scenario: Scenario) -> float | None:
+    osd_bytes = drives_of(scenario, build_models(scenario)).osd_bytes
+    if osd_bytes is None:
+        return None
+    raw_bytes = scenario.cluster.osd_count * osd_bytes
+    return _DRIVES_PART * raw_bytes / parse_scheme(scenario.schemes[0]).storage_overhead
+
+
+def _option(base: Scenario, side: str) -> dict[str, str]:
+    """Return the values of an option that the scenario states or the form has, with the second code."""
+    values = defaults(base, side)
+    guess = guessed_scheme(base) if side == "b" else None
+    if guess is not None:
+        # Ceph's stretch mode is for the copies of the scenario alone.
+        values |= {"scheme": guess, "stretch": NO}
+    return values
 
 
 def _rounded_down(value: float) -> float:
