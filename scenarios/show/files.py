@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from stripesim.models.documents import json_text
 from stripesim.models.problems import AnswerError, Problem, file_reason, first_problem
-from stripesim.scenarios.show.quantities import IDENTITY
+from stripesim.scenarios.show.quantities import IDENTITY, check_columns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -119,15 +119,7 @@ def result_files(
     stripesim.models.problems.AnswerError
         If a column or a name cannot be written.
     """
-    missing = [name for name in IDENTITY if name not in rows.columns]
-    if missing:
-        raise AnswerError(
-            Problem(
-                place="result rows",
-                got=f"no column {', '.join(missing)}",
-                wanted=", ".join(IDENTITY),
-            )
-        )
+    check_columns(rows, IDENTITY, key="result rows", wanted=", ".join(IDENTITY))
     nested = [name for name, dtype in rows.schema.items() if dtype.is_nested()]
     if nested:
         raise AnswerError(

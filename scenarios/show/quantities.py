@@ -119,6 +119,16 @@ IDENTITY: Final[Mapping[str, tuple[type, str]]] = {
 }
 
 
+def check_columns(
+    rows: pl.DataFrame, columns: Iterable[str], *, key: str, wanted: str
+) -> None:
+    """Refuse rows without columns that are needed; `key` and `wanted` are for the error."""
+    missing = [name for name in columns if name not in rows.columns]
+    if missing:
+        got = f"no column {', '.join(missing)}"
+        raise AnswerError(Problem(key=key, got=got, wanted=wanted))
+
+
 def _numbers() -> Iterator[tuple[str, tuple[type, str]]]:
     """List the annotated fields of `ResultRow` with their types and meaning."""
     for name, hint in get_type_hints(ResultRow, include_extras=True).items():

@@ -9,7 +9,11 @@ import numpy as np
 import polars as pl
 
 from stripesim.models.problems import AnswerError, Problem
-from stripesim.scenarios.answers.sweep.stats import CELL_KEYS, why_no_figure
+from stripesim.scenarios.answers.sweep.stats import (
+    CELL_COLUMNS,
+    CELL_KEYS,
+    why_no_figure,
+)
 from stripesim.scenarios.schema.units import size_text
 from stripesim.scenarios.show.figures.captions import (
     OP_WORDS,
@@ -19,10 +23,8 @@ from stripesim.scenarios.show.figures.captions import (
     scheme_label,
 )
 from stripesim.scenarios.show.figures.panels import (
-    CELL_COLUMNS,
     THROUGHPUT,
     ShownQuantity,
-    check_columns,
     quantity_shown,
     whiskers,
 )
@@ -36,7 +38,7 @@ from stripesim.scenarios.show.figures.specification import (
     PanelSpec,
     series_style,
 )
-from stripesim.scenarios.show.quantities import has_objects
+from stripesim.scenarios.show.quantities import check_columns, has_objects
 
 #: Most schemes and most combinations of other values in a figure: one for each colour and style of line.
 _SCHEMES_MAX: Final = len(COLOURS)

@@ -96,20 +96,6 @@ def quantity_shown(
     return ShownQuantity(quantity, quantity.words[0].upper() + quantity.words[1:])
 
 
-#: Columns that name the cell of a row.
-CELL_COLUMNS: Final = ("scheme", "op", "pattern", "block_size_bytes")
-
-
-def check_columns(
-    rows: pl.DataFrame, columns: Collection[str], *, key: str, wanted: str
-) -> None:
-    """Refuse rows without the columns that a figure needs; `key` and `wanted` are for the error."""
-    missing = [name for name in columns if name not in rows.columns]
-    if missing:
-        got = f"no column {', '.join(missing)}"
-        raise AnswerError(Problem(key=key, got=got, wanted=wanted))
-
-
 def sizes_panel(
     rows: pl.DataFrame, shown: ShownQuantity, schemes: Sequence[str], title: str = ""
 ) -> PanelSpec:

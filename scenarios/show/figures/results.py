@@ -20,18 +20,16 @@ from stripesim.scenarios.show.figures.captions import (
     scheme_names,
 )
 from stripesim.scenarios.show.figures.panels import (
-    CELL_COLUMNS,
     LATENCY,
     P99,
     THROUGHPUT,
     ShownQuantity,
-    check_columns,
     quantity_shown,
     sizes_panel,
 )
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
 from stripesim.scenarios.show.figures.specification import FigureSpec, PanelSpec
-from stripesim.scenarios.show.quantities import has_objects
+from stripesim.scenarios.show.quantities import IDENTITY, check_columns, has_objects
 
 #: Narrow enough to be legible on a phone [inch].
 _SIZE_INCHES: Final = (5.6, 3.9)
@@ -145,7 +143,7 @@ def draw_all(
     ValueError
         If a cell has several rows, as in a sweep, or the rows have no such quantity or are none of `run`.
     """
-    needed = (*CELL_COLUMNS, LATENCY.metric)
+    needed = (*IDENTITY, LATENCY.metric)
     check_columns(rows, needed, key="rows", wanted="rows of stripesim.run")
     of_objects = has_objects(rows["op"].to_list())
     shown = quantity_shown(metric, rows.columns, of_objects=of_objects)
@@ -160,8 +158,8 @@ def draw_all(
 
 
 def _check_one_row_per_cell(rows: pl.DataFrame) -> None:
-    cell = ["scheme", "op", "pattern", "block_size_bytes", "workload"]
-    counts = rows.group_by(set(cell) & set(rows.columns)).len()
+    cell = {*IDENTITY, "workload"}
+    counts = rows.group_by(cell & set(rows.columns)).len()
     most = max(counts["len"].to_list())
     if most > 1:
         raise ValueError(
