@@ -46,7 +46,7 @@ from stripesim.sim.ceph.sites import Sites
 from stripesim.sim.engine.graph import IntArray
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 def acting_sets(
@@ -248,6 +248,19 @@ def up_sets(
         scenario=scenario,
     )
     return _kept(placement).copy()
+
+
+def up_sets_without_each(
+    scenario: Scenario, scheme: RedundancyScheme, osds: Sequence[int]
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield the up sets of each OSD's placement groups, before and after it alone is marked out."""
+    before = up_sets(scenario, scheme)
+    osd_map = _balanced_map(scenario, scheme, _osd_map_of(scenario, scheme))
+    for osd in osds:
+        without = changed_osd_map(osd_map, OsdWeights(out=(osd,)))
+        (pool,) = without.pools
+        groups = np.flatnonzero((before == osd).any(axis=1))
+        yield before[groups], pg_sets(without, pool, groups).up.astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,14 @@ import numpy as np
 
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.build import build_cell
-from stripesim.scenarios.cells.failures import recovery_sync_words
+from stripesim.scenarios.cells.failures import limits_of, recovery_sync_words
 from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.placement import up_sets, up_sets_without_each
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.cluster import NO_OSD, Models
+from stripesim.sim.ceph.failures.background.reservations import backfilled_at_once
 from stripesim.sim.observe.audit import refuse
 from stripesim.sim.observe.intervals import student_interval
 from stripesim.sim.run import simulate
@@ -27,6 +29,9 @@ SAMPLE_OBJECTS: Final = 4000
 #: Objects in the sample of the rate that durability assumes [count]: half a second of processor time.
 #: Small samples end before the rebuild is steady, so that they give a somewhat lower rate.
 RATE_OBJECTS: Final = 400
+
+#: OSDs of which the groups rebuilt at a time are counted, at most [count].
+_SAMPLE_OSDS: Final = 8
 
 # Samples of increasing size. Their differences give the steady rebuild rate.
 _SAMPLES: Final = 4
@@ -198,6 +203,47 @@ def simulated_rate(
         f"{rate / 1e6:,.4g} MB/s for each lost OSD: the recovery model simulates a rebuild of "
         f"{rebuild.objects:,} objects on the idle cluster, where {recovery_sync_words(scenario)}",
     )
+
+
+def groups_at_once(scenario: Scenario, scheme: str) -> int:
+    """Return how many placement groups of a lost OSD are rebuilt at a time, on average.
+
+    Parameters
+    ----------
+    scenario, scheme
+        The cluster, its recovery settings and the scheme.
+
+    Returns
+    -------
+    int
+        The mean of a few OSDs [count], at least 1.
+
+    Notes
+    -----
+    A group takes a slot of its primary and one of the OSD that replaces the lost one. Where CRUSH finds no
+    replacement, the new drive takes all groups and has `max_backfills` slots.
+    """
+    slots = limits_of(scenario).max_backfills_count
+    code = parse_scheme(scheme)
+    missing = {NO_OSD, *scenario.missing_osds}
+    holders = [
+        osd for osd in np.unique(up_sets(scenario, code)).tolist() if osd not in missing
+    ]
+    sample = holders[:: -(-len(holders) // _SAMPLE_OSDS)]
+    counts = []
+    for osd, (before, after) in zip(
+        sample, up_sets_without_each(scenario, code, sample), strict=True
+    ):
+        leads = []
+        targets = []
+        for old, new in zip(before.tolist(), after.tolist(), strict=True):
+            left = [member for member in old if member not in {osd, *missing}]
+            filled = set(new) - set(old) - missing
+            if left and filled:
+                leads.append(left[0])
+                targets.append(sorted(filled))
+        counts.append(backfilled_at_once(leads, targets, slots) or slots)
+    return max(1, round(float(np.mean(counts)))) if counts else 1
 
 
 class _SameRecovery:

@@ -343,6 +343,11 @@ def _placed_drives(spec: DurabilitySpec) -> Iterator[KeyProblem]:
     elif spec.drives is not None:
         wanted = f"no such key, {_because(spec)} and [cluster] defines the drives"
         yield problem("durability.drives", spec.drives, wanted, _PLACEMENT)
+    if spec.placement != "crush" and spec.groups_at_once is not None:
+        wanted = f"no such key, {_because(spec)}, without placement groups"
+        yield problem(
+            "durability.groups_at_once", spec.groups_at_once, wanted, _PLACEMENT
+        )
 
 
 def _rebuild_rate(spec: DurabilitySpec) -> Iterator[KeyProblem]:

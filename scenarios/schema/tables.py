@@ -326,6 +326,10 @@ class DurabilitySpec(ScenarioTable):
     otherwise fixed."""
     prioritised: bool = True
     """Rebuild the groups that are closest to data loss first."""
+    groups_at_once: PositiveInt | None = None
+    """crush: placement groups of a failed drive that are rebuilt at the same time, each at an equal part of
+    the drive's rate [count]. Default: as many as max_backfills of [repair] or [faults] lets primaries and
+    targets rebuild, on average."""
     rebuilt_is_safe: bool = False
     """declustered: a failure exposes only data that is not rebuilt yet. Markov calculators assume the
     whole share (false)."""

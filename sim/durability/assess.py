@@ -42,8 +42,8 @@ LEAST_HALF_NINES: Final = 0.05
 
 #: Measured error of the chain for placement groups. See docs/durability.md.
 APPROXIMATION: Final = (
-    "Groups rebuilt in turn are approximated to first order in the failure rate: within 0.12 nines of "
-    "splitting on 31 random pools, and within 0.2 on 5 with exponential repair times."
+    "Groups rebuilt in turn are approximated to first order in the failure rate: within 0.13 nines of "
+    "splitting on 36 random pools."
 )
 
 #: How method history counts rare losses.
@@ -355,8 +355,8 @@ def unavailability(system: System) -> float | None:
     Notes
     -----
     Independent failures contribute the chain's part for pools of a clustered placement. Elsewhere the part
-    is binomial, with each shard away for the detection and half the rebuild. Bursts contribute their rate,
-    times the time that struck units are down, times the mean part of groups that miss more than
+    is binomial, with each shard away for the detection and its part of the rebuild. Bursts contribute their
+    rate, times the time that struck units are down, times the mean part of groups that miss more than
     `missing_allowed`: shards on struck units and, if a burst strikes a single one, shards that are away by
     themselves. All parts are those of the long run, which is more than a horizon that begins with all drives
     has if repairs last for much of it. Lost data counts as available. Stretch mode has rules of its own
@@ -365,7 +365,7 @@ def unavailability(system: System) -> float | None:
     if not system.lifetime.constant:
         return None
     allowed = system.missing_allowed
-    away_s = system.repair.detection_s + system.transfer_s / 2
+    away_s = system.repair.detection_s + system.shard_transfer_s
     away = away_s / (away_s + 1 / system.lifetime.rate_per_s)
     if system.is_stretched:
         return stretched_unavailability(system, away)

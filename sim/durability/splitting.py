@@ -18,7 +18,7 @@ from stripesim.sim.durability.chain import levels_of
 from stripesim.sim.durability.draws import Threats, shards_of_drives
 from stripesim.sim.durability.losses import losses_of
 from stripesim.sim.durability.probability import any_of
-from stripesim.sim.durability.system import Floats, System, group_bytes
+from stripesim.sim.durability.system import Floats, System
 from stripesim.sim.durability.walks.groups import GroupConstants, States
 from stripesim.sim.durability.walks.groups import stage as stage_of_groups
 from stripesim.sim.durability.walks.pool import PoolConstants, PoolStates
@@ -317,9 +317,9 @@ def _layout(system: System, drives: int, threats: Threats) -> GroupConstants:
     distances = np.zeros(0, dtype=np.uint8)
     if code.distances is not None:
         distances = code.distances
-    item_s = group_bytes(system) / repair.bytes_per_s
+    shard_s = system.group_transfer_s
     if _repairs_in_one(system):
-        item_s += repair.detection_s
+        shard_s += repair.detection_s
     return GroupConstants(
         threats=threats,
         members=members,
@@ -332,7 +332,8 @@ def _layout(system: System, drives: int, threats: Threats) -> GroupConstants:
         unit_first=unit_first,
         burst_unit=np.array(burst_units, dtype=np.int32),
         distances=distances,
-        item_s=item_s,
+        shard_s=shard_s,
+        lanes=system.groups_at_once,
         replacement_s=system.replacement_s,
         policy=_POLICY[repair.policy],
         fixed=repair.fixed,
@@ -370,9 +371,12 @@ def initial_state(prepared: Prepared) -> Any:
     return States(
         **common,
         virtual_s=np.zeros(1),
-        item=np.zeros((1, room), dtype=np.int32),
+        lane=np.zeros((1, room), dtype=np.int32),
         ready_s=np.zeros((1, room)),
-        done=np.zeros((1, room, int(np.diff(lay.first).max())), dtype=np.uint8),
+        review=np.zeros((1, room), dtype=np.uint8),
+        in_lane=np.zeros((1, room, lay.lanes), dtype=np.int32),
+        end_s=np.zeros((1, room, lay.lanes)),
+        status=np.zeros((1, room, int(np.diff(lay.first).max())), dtype=np.uint8),
         struck=np.zeros((1, int(burst_units)), dtype=np.int32),
         spares_due_s=np.zeros((1, max(0, lay.spares))),
     )

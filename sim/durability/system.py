@@ -250,7 +250,10 @@ class DriveRepair:
     fixed
         True if a repair takes exactly its time, False for an exponential time of that mean.
     prioritised
-        True if the placement groups nearest to loss come first.
+        True if the placement groups nearest to loss come first, before others that are being rebuilt.
+    groups_at_once
+        Placement groups of a failed drive that are rebuilt at the same time, each at an equal part of its
+        pace [count].
     progress
         In a declustered pool, True if rebuilt stripes are safe from the next failure. Otherwise a
         failure exposes all stripes on its drive, as in the chain.
@@ -262,6 +265,7 @@ class DriveRepair:
     fixed: bool = True
     prioritised: bool = True
     progress: bool = False
+    groups_at_once: int = 1
 
 
 @dataclass(frozen=True)
@@ -376,6 +380,24 @@ class System:
             return self.drive_bytes / self.repair.bytes_per_s
         bandwidth = self.repair.bytes_per_s * (self.drives - 1)
         return self.drive_bytes * (self.code.repair_reads + 1) / bandwidth
+
+    @property
+    def groups_at_once(self) -> int:
+        """Placement groups of a failed drive that are rebuilt at the same time, no more than it holds."""
+        held = int((self.layout >= 0).sum()) / self.drives
+        return max(1, min(self.repair.groups_at_once, round(held)))
+
+    @property
+    def group_transfer_s(self) -> float:
+        """Time to rebuild one shard of a placement group beside the others rebuilt with it [s]."""
+        return self.groups_at_once * group_bytes(self) / self.repair.bytes_per_s
+
+    @property
+    def shard_transfer_s(self) -> float:
+        """Mean time until a shard of a lost drive is rebuilt, from the end of detection [s]."""
+        if self.placement != "crush":
+            return self.transfer_s / 2
+        return (self.transfer_s + self.group_transfer_s) / 2
 
     @property
     def rebuild_s(self) -> float:

@@ -1,7 +1,7 @@
 """Levels of exposure after the failure of one drive, if placement groups are rebuilt in turn.
 
-A failed drive's groups are rebuilt one after another, and each is exposed until its turn. So a later
-failure hits only the groups still waiting, and a prioritised rebuild takes the groups hit next.
+A failed drive's groups are rebuilt in turn, several at a time, and each is exposed until it is done. So a
+later failure hits only the groups that are not rebuilt yet, and a prioritised rebuild begins those at once.
 `turn_levels` counts how drives share groups, and computes the duration of each level and the rate at
 which it leads to the next. `stripesim.sim.durability.chain` builds a Markov chain from both.
 
@@ -9,7 +9,6 @@ A level is the number of shards that the worst groups miss.
 """
 
 from dataclasses import dataclass
-from math import factorial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -73,7 +72,7 @@ class Sharing(NamedTuple):
 
 @dataclass(frozen=True)
 class _Level:
-    """The groups at one level, as items that are rebuilt one after another.
+    """The groups at one level, as items that are rebuilt in turn.
 
     Attributes
     ----------
@@ -82,10 +81,11 @@ class _Level:
     size, groups_hit
         Number of groups in an item, and the mean number of them hit by a failure that hits any.
     group_s, drive_s
-        Time to rebuild one group and a whole drive [s].
-    carried, waited
-        Remaining time of the group being rebuilt at the level below, and wait for the groups hit
-        if that group is not one of them. Both are relative to that group's time.
+        Time to rebuild one group beside others, and a whole drive [s].
+    at_once
+        Number of groups rebuilt at the same time.
+    carried
+        Remaining time of a group that was being rebuilt when hit, relative to that at the level below.
     """
 
     sharing: Sharing
@@ -93,8 +93,18 @@ class _Level:
     groups_hit: float
     group_s: float
     drive_s: float
+    at_once: int
     carried: float
-    waited: float
+
+    @property
+    def items_at_once(self) -> int:
+        """Number of items rebuilt in a turn, at least one."""
+        return max(1, round(self.at_once / self.size))
+
+    @property
+    def turns_of_item(self) -> float:
+        """Number of turns that an item takes."""
+        return max(1.0, self.size / self.at_once)
 
     def hits(self, counts: int, exposed: float) -> Floats:
         """Return the rate of failures that hit exactly j of c items, relative to one drive, shape (c, j).
@@ -187,52 +197,54 @@ def _levels_of(system: System) -> list[_Level]:
         slowed = 1 / (1 - min(busy, _BUSY_MAX))
     most_held = np.bincount(system.layout[system.layout >= 0]).max()
     size = max(1.0, float(most_held) * advancing[0] / ITEMS_MAX)
+    groups = system.layout.size / system.drives
     levels = []
     for level, sharing in enumerate(_count_sharing(system), start=1):
         chance = sharing.chance * advancing[level]
         chance_of_item = any_of(chance, size)
-        group_s = slowed * group_bytes(system) / repair.bytes_per_s
+        group_s = slowed * system.group_transfer_s
         drive_s = slowed * system.transfer_s
         carried = 1.0
+        # Drives that are rebuilt at this level. The last to fail is, once it is detected.
+        all_s = group_s * max(1.0, groups / system.groups_at_once)
+        detected = level if repair.detection_s < all_s else max(1, level - 1)
         if repair.policy == "shared":
-            group_s *= level
+            group_s *= detected
             drive_s *= level
-            carried = level / max(1, level - 1)
-        elif repair.policy == "parallel" and not repair.fixed:
-            detected = level if repair.detection_s < group_s else max(1, level - 1)
-            group_s *= _first_of(detected)
-        waited = carried
-        if repair.policy != "serial":
-            waited *= _first_of_two(repair.detection_s / group_s)
+            carried = detected / max(1, level - 1)
+        if repair.policy != "serial" and not repair.fixed:
+            group_s *= _first_of(detected, system.groups_at_once)
         of_items = Sharing(sharing.partners, chance_of_item)
         groups_hit = size
         if chance:
             groups_hit *= chance / chance_of_item
         levels.append(
-            _Level(of_items, size, groups_hit, group_s, drive_s, carried, waited)
+            _Level(
+                of_items,
+                size,
+                groups_hit,
+                group_s,
+                drive_s,
+                system.groups_at_once,
+                carried,
+            )
         )
         size = groups_hit
+        groups *= chance
     return levels
 
 
-def _first_of(drives: int) -> float:
+def _first_of(drives: int, at_once: int) -> float:
     """Return the mean time until the first of several drives has rebuilt a group, relative to one drive.
 
-    Each drive finishes a group and then takes the same next one. Times are exponential, so the first
-    drive completes both within ∫ ((1 + x) exp(-x))^n dx, whereas one drive takes 2.
+    Times are exponential. Drives that rebuild several groups at once begin at once. One at a time, each drive
+    finishes a group and then takes the same next one: the first completes both within
+    ∫ ((1 + x) exp(-x))^n dx, whereas one drive takes 2.
     """
+    if at_once > 1:
+        return 1 / drives
     points, weights = np.polynomial.laguerre.laggauss(drives + 1)
     return float(weights @ (1 + points / drives) ** drives) / drives / 2
-
-
-def _first_of_two(detection: float) -> float:
-    """Return the mean time until a group is rebuilt or the new failure is detected, relative to a group.
-
-    `detection` is in units of a group's time, any part of which may have passed.
-    """
-    if detection >= 1:
-        return 1.0
-    return detection * (2 - detection)
 
 
 def _count_sharing(system: System) -> list[Sharing]:
@@ -317,7 +329,7 @@ class _Recursion:
     """Follows exposed groups from the highest level down to the failure of the first drive.
 
     Rows of `waiting` and `working` are coefficients of δ⁰, δ¹, …. Columns are numbers of items at a level,
-    while none of them is being rebuilt, and while one of them is. After δ only row 0 counts.
+    while none of them is being rebuilt, and while a turn of them is. After δ only row 0 counts.
     """
 
     def __init__(self, system: System, counts: int) -> None:
@@ -325,12 +337,7 @@ class _Recursion:
         self._rate = system.lifetime.rate_per_s
         self._number = np.arange(counts)
         self._hits: dict[tuple[_Level, float], Floats] = {}
-        orders = range(system.code.tolerated + 2)
-        self._orders = np.array(orders)[:, None]
-        # Mean of the p-th power of a turn's time, relative to that power of its mean.
-        self._moments = np.ones(len(orders))
-        if not system.repair.fixed:
-            self._moments = np.array([float(factorial(order)) for order in orders])
+        self._orders = np.arange(system.code.tolerated + 2)[:, None]
 
     def worth(self, levels: list[_Level], worth: Floats, *, stay: bool) -> Floats:
         """Return the mean worth of entries of the level above the last, by items of the first failed drive.
@@ -340,27 +347,38 @@ class _Recursion:
         waiting = np.zeros((len(self._orders), len(worth)))
         waiting[0] = worth
         working = waiting
-        # Probability that the item being rebuilt is one of the j hit out of c.
-        own_share = self._number[None, :] / np.maximum(self._number, 1)[:, None]
         for above, level in enumerate(reversed(levels)):
             stays = stay and above == 0
             hits = self._rates(level, 1.0, stays=stays)
-            own = hits * own_share
+            own = hits * self._own_share(level)
             carried = level.carried**self._orders * working
-            waited = level.waited**self._orders * waiting
             lower_waiting = self._integral(waiting @ hits.T)
-            lower_working = self._integral(carried @ own.T + waited @ (hits - own).T)
+            # The rebuild of all other groups that are hit begins.
+            begun = waiting * (self._orders == 0)
+            lower_working = self._integral(carried @ own.T + begun @ (hits - own).T)
             if self._repair.prioritised:
                 lower_waiting[0] = self._in_turn(level, lower_working)
             else:
                 lower_waiting[0] = self._in_any_order(
                     level, waiting[0], above, stays=stays
                 )
-            lower_working[0, 1:] = lower_waiting[0, :-1]
+            done = level.items_at_once
+            lower_working[0, done:] = lower_waiting[0, :-done]
             waiting = lower_waiting
             working = lower_working
         after_detection = self._repair.detection_s**self._orders * waiting
         return np.asarray(after_detection.sum(axis=0))
+
+    def _own_share(self, level: _Level) -> Floats:
+        """Return the probability that j hit ones of c items go on with the turn's remainder, shape (c, j).
+
+        Of n items rebuilt at once, j n / c are hit on average, and at most j or n go on together. An
+        exponential time has no remainder: it is as good as new.
+        """
+        if not self._repair.fixed:
+            return np.zeros((1, 1))
+        together = np.maximum(self._number, level.items_at_once)
+        return np.minimum(1.0, together / np.maximum(self._number, 1)[:, None])
 
     def _rates(self, level: _Level, exposed: float, *, stays: bool) -> Floats:
         """Return the rates of failures that hit exactly j of c items [1/s]. With `stays`, 1 while exposed."""
@@ -381,11 +399,18 @@ class _Recursion:
         return integral
 
     def _in_turn(self, level: _Level, working: Floats) -> Floats:
-        """Return the worth of items that are rebuilt one after another, before all others."""
-        turns = self._moments[:, None] * level.group_s**self._orders * working
-        of_turns = level.size * turns[1:].sum(axis=0)
-        of_turns[0] = 0.0
-        return np.cumsum(of_turns)
+        """Return the worth of items that are rebuilt in turn, before all others."""
+        turns = level.group_s**self._orders * working
+        worth = level.turns_of_item * turns[1:].sum(axis=0)
+        worth[0] = 0.0
+        done = level.items_at_once
+        if not self._repair.fixed:
+            # They end one by one, the first of them the sooner, the more there are.
+            worth /= np.clip(self._number, 1, done)
+            done = 1
+        for items in range(done, len(worth)):
+            worth[items] += worth[items - done]
+        return np.asarray(worth)
 
     def _in_any_order(
         self, level: _Level, after: Floats, above: int, *, stays: bool
@@ -395,7 +420,10 @@ class _Recursion:
         `after` is the worth at the start of the queue. It scales with the `above`-th power of the remainder.
         """
         worth = np.zeros(len(self._number))
+        turns = max(1.0, level.drive_s / level.group_s)
         for left, share in zip(_POINTS, _SHARES, strict=True):
-            rates = self._rates(level, float(left), stays=stays)
+            # The groups of a turn are exposed until its end.
+            exposed = min(1.0, float(np.ceil(left * turns)) / turns)
+            rates = self._rates(level, exposed, stays=stays)
             worth += share * level.drive_s * (rates @ after) * left**above
         return worth

@@ -8,6 +8,7 @@ import pytest
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.durability.durability import (
     DETECTION_S,
+    described_system,
     estimate_durability,
     lifetime_of,
     system_of,
@@ -156,6 +157,10 @@ def test_a_rack_that_goes_down_takes_groups_below_min_size_with_it():
         (
             ("afr = 0.05", "afr = 1.5"),
             "durability.afr: got 1.5 ... 1.0",
+        ),
+        (
+            ("afr = 0.05", "afr = 0.05\ngroups_at_once = 3"),
+            "durability.groups_at_once: got 3",
         ),
         (
             ('placement = "clustered"', 'placement = "crush"'),
@@ -377,6 +382,26 @@ def test_each_answer_says_what_a_drive_holds(sets, said):
     scenario = parse_scenario(SMALL, sets=sets)
     (row,) = estimate_durability(scenario, "markov")["rows"]
     assert any(said in line for line in row["assumptions"])
+
+
+def test_groups_rebuilt_at_a_time_are_counted_or_stated():
+    counted = described_system(parse_scenario(SMALL), "rs:4,2")
+    count = counted.system.groups_at_once
+    assert count == 2
+    assert any(
+        line.startswith(f"{count} placement groups of a drive are rebuilt at a time")
+        and "max_backfills" in line
+        for line in counted.notes
+    )
+    stated = parse_scenario(SMALL, sets=["durability.groups_at_once=8"])
+    described = described_system(stated, "rs:4,2")
+    assert described.system.groups_at_once == 8
+    assert any("durability.groups_at_once states" in line for line in described.notes)
+    ratio = described.system.group_transfer_s / counted.system.group_transfer_s
+    assert ratio == pytest.approx(8 / 2)
+    (many,) = estimate_durability(stated, "splitting", walks=100)["rows"]
+    (few,) = estimate_durability(parse_scenario(SMALL), "splitting", walks=100)["rows"]
+    assert many["loss_probability"] > 1.5 * few["loss_probability"]
 
 
 def test_drives_of_several_sizes_are_said_to_count_as_equal():

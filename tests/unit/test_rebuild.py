@@ -8,9 +8,17 @@ from stripesim.models.placement import OsdWeights
 from stripesim.models.problems import RefusedError
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.answers.run.words import sentences_of_run
+from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.placement import up_sets
-from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild, measured_rebuild
+from stripesim.scenarios.forms import rebuild
+from stripesim.scenarios.forms.rebuild import (
+    Rebuild,
+    groups_at_once,
+    idle_rebuild,
+    measured_rebuild,
+)
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
+from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.observe.audit import collecting_refusals
 
 TEXT = """
@@ -155,6 +163,63 @@ def test_a_rebuild_that_the_audit_refuses_is_not_shown():
     with collecting_refusals() as refusals:
         assert refused.accepted().bytes_per_s == 1e9 / 2.0
     assert refusals == ["rebuild of rep:3: Bytes: got 2 B"]
+
+
+def backfilling(monkeypatch, scenario, scheme, objects):
+    """Return the mean number of groups being backfilled while any is, in the largest simulated rebuild."""
+    timelines = []
+    original = rebuild.simulate
+
+    def simulate(*args, **options):
+        result = original(*args, **options)
+        timelines.append(result.timeline)
+        return result
+
+    monkeypatch.setattr(rebuild, "simulate", simulate)
+    idle_rebuild(scenario, scheme, sample_objects=objects)
+    states = timelines[-1]["pg_states"]
+    counts = np.array(states[State.BACKFILLING][:-1])
+    lengths_s = np.diff(states["time_s"])
+    return float(counts @ lengths_s / lengths_s[counts > 0].sum())
+
+
+@pytest.mark.parametrize(
+    ("hosts", "osds", "pg_num", "scheme", "max_backfills"),
+    [
+        (12, 8, 2048, "rep:3", 1),
+        (12, 8, 1024, "rs:6,3", 1),
+        (12, 8, 1024, "rs:6,3", 3),
+        (3, 8, 256, "rep:3", 1),
+        (3, 8, 256, "rep:3", 2),
+        (6, 6, 256, "rep:2", 1),
+    ],
+)
+def test_as_many_groups_are_rebuilt_at_a_time_as_in_a_simulated_rebuild(
+    monkeypatch, hosts, osds, pg_num, scheme, max_backfills
+):
+    scenario = parse_scenario(
+        TEXT,
+        sets=[
+            f"cluster.hosts={hosts}",
+            f"cluster.osds_per_host={osds}",
+            f"cluster.pg_num={pg_num}",
+            'cluster.failure_domain_erasure="host"',
+            f'schemes=["{scheme}"]',
+            "repair.lost_osds=[0]",
+            f"repair.max_backfills={max_backfills}",
+            # Groups take long compared with the time until the next map.
+            "repair.recovery_sleep_s=0.2",
+        ],
+    )
+    simulated = backfilling(monkeypatch, scenario, scheme, 4000)
+    # The count is the mean of several OSDs, and takes groups to be equally large.
+    assert groups_at_once(scenario, scheme) == pytest.approx(simulated, rel=0.25)
+
+
+def test_a_cluster_without_another_place_refills_the_new_drive():
+    # Each host has one OSD, so CRUSH finds no place for a third copy.
+    only = parse_scenario(TEXT, sets=["cluster.hosts=3", "cluster.osds_per_host=1"])
+    assert groups_at_once(only, "rep:3") == limits_of(only).max_backfills_count
 
 
 def test_a_cluster_is_placed_once_and_no_caller_changes_its_placement():

@@ -23,11 +23,12 @@ from stripesim.scenarios.forms.capacity import (
 from stripesim.scenarios.forms.rebuild import (
     Rebuild,
     RebuildRate,
+    groups_at_once,
     simulated_rate,
 )
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec
-from stripesim.scenarios.schema.units import bytes_text
+from stripesim.scenarios.schema.units import bytes_text, duration_text
 from stripesim.sim.durability.assess import (
     METHODS,
     Method,
@@ -318,6 +319,9 @@ def described_system(
             reads = drive_reads(pool.scheme, unit_bytes, block_bytes)
             warning = repair_warning(pool.scheme, unit_bytes, block_bytes)
     rate = _rate(scenario, code, reads, stored.drive_bytes, rebuild)
+    at_once = spec.groups_at_once or 1
+    if groups is not None and spec.groups_at_once is None:
+        at_once = groups_at_once(scenario, scheme)
     scrub_s = spec.scrub_interval_s or spec.horizon_s
     system = System(
         code=code,
@@ -327,7 +331,7 @@ def described_system(
         stored_bytes=stored.client_bytes,
         lifetime=lifetime_of(scenario, spec),
         age_s=spec.lifetime.age_s if spec.lifetime else 0.0,
-        repair=_repair(scenario, spec, rate),
+        repair=_repair(scenario, spec, rate, at_once),
         horizon_s=spec.horizon_s,
         # Errors arise at a constant rate between scrubs, so half an interval's errors are present on
         # average.
@@ -347,12 +351,29 @@ def described_system(
         replacement_s=spec.replacement_s,
     )
     notes = [*_defaults(scenario), f"Rebuild rate: {rate.words}."]
+    if groups is not None:
+        notes.append(_turns_words(system, spec))
     notes += _mixed_drives(scenario)
     if stored.words:
         notes.insert(0, f"A drive holds {stored.words}.")
     if warning is not None:
         notes.append(f"{warning}.")
     return DescribedSystem(system, notes, rate.words)
+
+
+def _turns_words(system: System, spec: DurabilitySpec) -> str:
+    """Say how many placement groups of a drive are rebuilt at a time, and why."""
+    count = system.groups_at_once
+    which = "One placement group of a drive is"
+    if count > 1:
+        which = f"{count} placement groups of a drive are"
+    why = "as durability.groups_at_once states"
+    if spec.groups_at_once is None:
+        why = (
+            "the mean that max_backfills lets primaries and targets rebuild "
+            "(durability.groups_at_once changes this)"
+        )
+    return f"{which} rebuilt at a time, {why}: one group takes {duration_text(system.group_transfer_s)}."
 
 
 def _mixed_drives(scenario: Scenario) -> list[str]:
@@ -460,7 +481,9 @@ def _rate(
     )
 
 
-def _repair(scenario: Scenario, spec: DurabilitySpec, rate: RebuildRate) -> DriveRepair:
+def _repair(
+    scenario: Scenario, spec: DurabilitySpec, rate: RebuildRate, at_once: int
+) -> DriveRepair:
     fixed = spec.placement != "clustered"
     if spec.repair_time is not None:
         fixed = spec.repair_time == "fixed"
@@ -471,6 +494,7 @@ def _repair(scenario: Scenario, spec: DurabilitySpec, rate: RebuildRate) -> Driv
         fixed=fixed,
         prioritised=spec.prioritised,
         progress=spec.rebuilt_is_safe,
+        groups_at_once=at_once,
     )
 
 

@@ -15,9 +15,20 @@ from stripesim.sim.durability import draws
 from stripesim.sim.durability.draws import State, compiled, inner, uniform, wide
 from stripesim.sim.durability.system import Floats, Ints
 
-#: Values of `States.item` while no item of a failed drive is being rebuilt.
+#: Values of `States.lane` while no shard of a failed drive is being rebuilt.
 WAITING: Final = -1
 DETECTING: Final = -2
+
+#: Values of `States.status`.
+MISSING: Final = 0
+REBUILDING: Final = 1
+REBUILT: Final = 2
+
+#: Values of `States.review`: rebuilds of a failed drive go on as they are, a lane is free, or groups came
+#: nearer to loss.
+SETTLED: Final = 0
+LANE_FREE: Final = 1
+GROUPS_WORSE: Final = 2
 
 #: Steps that take a shard from its group, and return it.
 TAKE: Final = wide(1)
@@ -46,8 +57,10 @@ class GroupConstants(NamedTuple):
         Kind of the units that each burst strikes: 0 drives, 1 hosts, 2 racks.
     distances
         As in `Code`, or empty.
-    item_s
-        Time to rebuild one item [s].
+    shard_s
+        Time to rebuild one shard, beside those in the other lanes [s].
+    lanes
+        Shards of a failed drive that are rebuilt at the same time, each in a lane.
     replacement_s
         Time from the use of a spare until a new one is available [s].
     policy
@@ -69,7 +82,8 @@ class GroupConstants(NamedTuple):
     unit_first: Ints
     burst_unit: Ints
     distances: npt.NDArray[np.uint8]
-    item_s: float
+    shard_s: float
+    lanes: int
     replacement_s: float
     policy: int
     fixed: bool
@@ -86,13 +100,18 @@ class States(NamedTuple):
         Real time, and the progress of a repair that shares nothing [s].
     failed
         Number of failed drives. The remainder of a row of `drive` is unused.
-    drive, item
-        Failed drives, and the shard of each that is being rebuilt, or `WAITING` or `DETECTING`,
-        shape (states, room).
+    drive, lane
+        Failed drives, and the lane of each that ends first, or `WAITING` or `DETECTING`, shape (states,
+        room).
     ready_s
-        End of detection (real time) or rebuilding (virtual time) [s], shape (states, room).
-    done
-        1 for each rebuilt shard, shape (states, room, most shards of a drive).
+        End of detection (real time) or of that lane (virtual time) [s], shape (states, room).
+    review
+        What has changed since lanes were last assigned, shape (states, room).
+    in_lane, end_s
+        The shard in each lane, −1 for none, and the end of its rebuild (virtual time) [s], shape (states,
+        room, lanes).
+    status
+        `MISSING`, `REBUILDING` or `REBUILT` for each shard, shape (states, room, most shards of a drive).
     burst, struck_left
         The current burst, and the number of units that it still strikes.
     struck
@@ -111,9 +130,12 @@ class States(NamedTuple):
     virtual_s: Floats
     failed: Ints
     drive: Ints
-    item: Ints
+    lane: Ints
     ready_s: Floats
-    done: npt.NDArray[np.uint8]
+    review: npt.NDArray[np.uint8]
+    in_lane: Ints
+    end_s: Floats
+    status: npt.NDArray[np.uint8]
     burst: Ints
     struck_left: Ints
     struck: Ints
@@ -223,7 +245,7 @@ def place_failed(
         drive = st.drive[at, slot]
         tab.down[drive] = slot + 1 if step > 0 else 0
         for i in range(lay.first[drive], lay.first[drive + 1]):
-            if st.done[at, slot, i - lay.first[drive]] == 0:
+            if st.status[at, slot, i - lay.first[drive]] != REBUILT:
                 _move(lay, tab, i, step)
 
 
@@ -272,15 +294,19 @@ def strike_drive(
     tab.down[drive] = slot + 1
     st.failed[at] = slot + 1
     st.drive[at, slot] = drive
-    st.item[at, slot] = DETECTING
+    st.lane[at, slot] = DETECTING
     st.ready_s[at, slot] = st.time_s[at] + lay.threats.detection_s
-    st.done[at, slot, :] = 0
+    st.review[at, slot] = LANE_FREE
+    st.in_lane[at, slot, :] = -1
+    st.status[at, slot, :] = MISSING
     ratio = 1.0
     before = worst
     for i in range(lay.first[drive], lay.first[drive + 1]):
         level = _move(lay, tab, i, TAKE)
         cause = why
         group = wide(lay.group[i])
+        if lay.prioritised and tab.missing[group] > 1:
+            _review_others(lay, st, at, tab, group)
         if level == tolerated and lay.threats.sector_errors > 0:
             lost, drawn = meets_error(lay, tab, group, held, rng)
             ratio *= drawn
@@ -294,6 +320,17 @@ def strike_drive(
                 st.cause[at, step] = cause
             worst = level
     return worst, ratio
+
+
+@inner
+def _review_others(
+    lay: GroupConstants, st: States, at: int, tab: GroupTables, group: int
+) -> None:
+    """Note that a group came nearer to loss, for each failed drive that rebuilds it."""
+    for shard in range(lay.members.shape[1]):
+        member = lay.members[group, shard]
+        if member >= 0 and tab.down[member] > 0:
+            st.review[at, tab.down[member] - 1] = GROUPS_WORSE
 
 
 @inner
@@ -372,41 +409,126 @@ def _strike_unit(
 def _begin(
     lay: GroupConstants, st: States, at: int, tab: GroupTables, rng: State
 ) -> None:
-    """Start a rebuild of each waiting failed drive, within the limits of policy and spares."""
+    """Assign free lanes to missing shards, within the limits of policy and spares.
+
+    If groups are prioritised, a shard of a group nearer to loss takes the lane of one that is further from
+    it. The latter starts again later.
+    """
     active = _active(st, at)
     most = worst_level(tab) if lay.prioritised else 0
     for slot in range(st.failed[at]):
-        if st.item[at, slot] != WAITING or (lay.policy == 1 and active):
+        is_active = st.lane[at, slot] >= 0
+        if st.review[at, slot] == SETTLED or st.lane[at, slot] == DETECTING:
+            continue
+        if lay.policy == 1 and active - is_active > 0:
             continue
         drive = st.drive[at, slot]
         first = lay.first[drive]
-        stop = lay.first[drive + 1]
-        if lay.spares >= 0 and _rebuilt(st, at, slot, stop - first) == 0:
+        held = lay.first[drive + 1] - first
+        if lay.spares >= 0 and not is_active and _rebuilt(st, at, slot, held) == 0:
             spare = _free_spare(lay, st, at)
             if spare < 0:
                 # Try again when the next spare arrives.
-                st.item[at, slot] = DETECTING
+                st.lane[at, slot] = DETECTING
                 st.ready_s[at, slot] = np.inf
                 for number in range(lay.spares):
                     due_s = st.spares_due_s[at, number]
                     st.ready_s[at, slot] = min(st.ready_s[at, slot], due_s)
                 continue
             st.spares_due_s[at, spare] = st.time_s[at] + lay.replacement_s
-        worst = -1
-        for i in range(first, stop):
-            if st.done[at, slot, i - first] == 0:
-                level = level_of(lay, tab, lay.group[i]) if lay.prioritised else 0
-                if level > worst:
-                    worst = level
-                    st.item[at, slot] = i - first
-                if level >= most:
-                    # No group is closer to loss.
-                    break
-        length_s = lay.item_s
-        if not lay.fixed:
-            length_s *= draws.exponential(rng)
-        st.ready_s[at, slot] = st.virtual_s[at] + length_s
-        active += 1
+        for lane in range(lay.lanes):
+            if st.in_lane[at, slot, lane] >= 0:
+                continue
+            wanted, _ = _worst_missing(lay, st, at, tab, slot, most)
+            if wanted < 0:
+                break
+            _start(lay, st, at, slot, lane, wanted, rng)
+        if st.review[at, slot] == GROUPS_WORSE:
+            _make_way(lay, st, at, tab, slot, most, rng)
+        st.review[at, slot] = SETTLED
+        _find_first(st, at, slot)
+        active += st.lane[at, slot] >= 0 and not is_active
+
+
+@inner
+def _worst_missing(
+    lay: GroupConstants, st: States, at: int, tab: GroupTables, slot: int, most: int
+) -> tuple[int, int]:
+    """Return a failed drive's missing shard of the group nearest to loss, −1 for none, and its level.
+
+    No group is at a level above `most`. It is 0 if all groups count as equal.
+    """
+    first = lay.first[st.drive[at, slot]]
+    worst = -1
+    wanted = -1
+    for i in range(first, lay.first[st.drive[at, slot] + 1]):
+        if st.status[at, slot, i - first] == MISSING:
+            level = level_of(lay, tab, lay.group[i]) if most > 0 else 0
+            if level > worst:
+                worst = level
+                wanted = i - first
+            if level >= most:
+                break
+    return wanted, worst
+
+
+@inner
+def _make_way(
+    lay: GroupConstants,
+    st: States,
+    at: int,
+    tab: GroupTables,
+    slot: int,
+    most: int,
+    rng: State,
+) -> None:
+    """Give lanes to missing shards of groups that are nearer to loss than those being rebuilt."""
+    first = lay.first[st.drive[at, slot]]
+    while True:
+        wanted, level = _worst_missing(lay, st, at, tab, slot, most)
+        if wanted < 0:
+            return
+        yielding = -1
+        for lane in range(lay.lanes):
+            held = level_of(lay, tab, lay.group[first + st.in_lane[at, slot, lane]])
+            if held < level:
+                level = held
+                yielding = lane
+        if yielding < 0:
+            return
+        st.status[at, slot, st.in_lane[at, slot, yielding]] = MISSING
+        _start(lay, st, at, slot, yielding, wanted, rng)
+
+
+@inner
+def _start(
+    lay: GroupConstants,
+    st: States,
+    at: int,
+    slot: int,
+    lane: int,
+    shard: int,
+    rng: State,
+) -> None:
+    """Start to rebuild a shard of a failed drive in a lane."""
+    length_s = lay.shard_s
+    if not lay.fixed:
+        length_s *= draws.exponential(rng)
+    st.status[at, slot, shard] = REBUILDING
+    st.in_lane[at, slot, lane] = shard
+    st.end_s[at, slot, lane] = st.virtual_s[at] + length_s
+
+
+@inner
+def _find_first(st: States, at: int, slot: int) -> None:
+    """Find the lane of a failed drive that ends first."""
+    st.lane[at, slot] = WAITING
+    st.ready_s[at, slot] = np.inf
+    for lane in range(st.in_lane.shape[2]):
+        is_taken = st.in_lane[at, slot, lane] >= 0
+        if is_taken and st.end_s[at, slot, lane] < st.ready_s[at, slot]:
+            st.lane[at, slot] = lane
+            st.ready_s[at, slot] = st.end_s[at, slot, lane]
 
 
 @inner
@@ -414,7 +536,7 @@ def _rebuilt(st: States, at: int, slot: int, held: int) -> int:
     """Count the rebuilt ones of a failed drive's shards."""
     count = 0
     for position in range(held):
-        count += st.done[at, slot, position]
+        count += st.status[at, slot, position] == REBUILT
     return count
 
 
@@ -423,7 +545,7 @@ def _active(st: States, at: int) -> int:
     """Count the failed drives that are being rebuilt."""
     active = 0
     for slot in range(st.failed[at]):
-        active += st.item[at, slot] >= 0
+        active += st.lane[at, slot] >= 0
     return active
 
 
@@ -441,26 +563,41 @@ def _free_spare(lay: GroupConstants, st: States, at: int) -> int:
 def _mend(
     lay: GroupConstants, st: States, at: int, slot: int, tab: GroupTables
 ) -> None:
-    """Finish the item that a failed drive is rebuilding. Remove the drive from the list after its last."""
+    """Finish the shard in a failed drive's first lane. Remove the drive from the list after its last."""
     drive = st.drive[at, slot]
     first = lay.first[drive]
     stop = lay.first[drive + 1]
-    _move(lay, tab, first + st.item[at, slot], RETURN)
-    st.done[at, slot, st.item[at, slot]] = 1
-    st.item[at, slot] = WAITING
+    shard = st.in_lane[at, slot, st.lane[at, slot]]
+    _move(lay, tab, first + shard, RETURN)
+    st.status[at, slot, shard] = REBUILT
+    st.in_lane[at, slot, st.lane[at, slot]] = -1
+    st.review[at, slot] = max(LANE_FREE, st.review[at, slot])
+    _find_first(st, at, slot)
     if _rebuilt(st, at, slot, stop - first) == stop - first:
         last = st.failed[at] - 1
         tab.down[drive] = 0
         if slot != last:
             tab.down[st.drive[at, last]] = slot + 1
-            st.drive[at, slot] = st.drive[at, last]
-            st.item[at, slot] = st.item[at, last]
-            st.ready_s[at, slot] = st.ready_s[at, last]
-            for position in range(st.done.shape[2]):
-                st.done[at, slot, position] = st.done[at, last, position]
+            copy_drive(st, at, last, at, slot)
         st.failed[at] = last
         if st.born_s.shape[1]:
             st.born_s[at, drive] = st.time_s[at]
+
+
+@inner
+def copy_drive(
+    st: States, source: int, source_slot: int, target: int, slot: int
+) -> None:
+    """Copy a failed drive of one state to a place in another."""
+    st.drive[target, slot] = st.drive[source, source_slot]
+    st.lane[target, slot] = st.lane[source, source_slot]
+    st.ready_s[target, slot] = st.ready_s[source, source_slot]
+    st.review[target, slot] = st.review[source, source_slot]
+    for lane in range(st.in_lane.shape[2]):
+        st.in_lane[target, slot, lane] = st.in_lane[source, source_slot, lane]
+        st.end_s[target, slot, lane] = st.end_s[source, source_slot, lane]
+    for position in range(st.status.shape[2]):
+        st.status[target, slot, position] = st.status[source, source_slot, position]
 
 
 @inner
@@ -494,9 +631,9 @@ def _next_due(
     first_slot = -1
     first_s = until_s
     for slot in range(st.failed[at]):
-        if st.item[at, slot] >= 0:
+        if st.lane[at, slot] >= 0:
             due = st.time_s[at] + (st.ready_s[at, slot] - st.virtual_s[at]) / pace
-        elif st.item[at, slot] == DETECTING:
+        elif st.lane[at, slot] == DETECTING:
             due = st.ready_s[at, slot]
         else:
             continue
@@ -617,9 +754,9 @@ def walk(
             weight *= np.exp((bias + extra) * span)
             st.time_s[at] = max(now, first_s)
             events += 1
-            if st.item[at, first_slot] == DETECTING:
+            if st.lane[at, first_slot] == DETECTING:
                 st.virtual_s[at] += span * pace
-                st.item[at, first_slot] = WAITING
+                st.lane[at, first_slot] = WAITING
             else:
                 st.virtual_s[at] = st.ready_s[at, first_slot]
                 _mend(lay, st, at, first_slot, tab)

@@ -24,6 +24,7 @@ from stripesim.sim.durability.walks.groups import (
     GroupTables,
     States,
     copy_counts,
+    copy_drive,
     fill,
     level_of,
     meets_error,
@@ -349,11 +350,7 @@ def _copy(st: States, source: int, target: int) -> None:
     st.virtual_s[target] = st.virtual_s[source]
     st.failed[target] = failed
     for slot in range(failed):
-        st.drive[target, slot] = st.drive[source, slot]
-        st.item[target, slot] = st.item[source, slot]
-        st.ready_s[target, slot] = st.ready_s[source, slot]
-        for position in range(st.done.shape[2]):
-            st.done[target, slot, position] = st.done[source, slot, position]
+        copy_drive(st, source, slot, target, slot)
     st.burst[target] = st.burst[source]
     st.struck_left[target] = st.struck_left[source]
     for unit in range(st.struck.shape[1]):

@@ -130,3 +130,50 @@ class Reservations:
     def _note_change(self, index: int) -> None:
         if index not in self._changed:
             insort(self._changed, index)
+
+
+def backfilled_at_once(
+    leads: Sequence[int], targets: Sequence[Sequence[int]], slots: int
+) -> float:
+    """Return how many PGs are backfilled at a time, on average, if each takes equally long.
+
+    Parameters
+    ----------
+    leads
+        Primary of each PG.
+    targets
+        OSDs that each PG fills, besides its primary.
+    slots
+        Reservations that an OSD grants as primary, and again as target (``osd_max_backfills``) [count].
+
+    Returns
+    -------
+    float
+        PGs divided by the turns that they take [count]. 0 without PGs.
+
+    Examples
+    --------
+    Two of three PGs have the same primary, so that all take two turns:
+
+    >>> backfilled_at_once([1, 1, 2], [[3], [4], [5]], slots=1)
+    1.5
+    """
+    osds = sorted({*leads, *(osd for row in targets for osd in row)})
+    number_of = {osd: number for number, osd in enumerate(osds)}
+    members = [
+        (number_of[lead], tuple(number_of[osd] for osd in row))
+        for lead, row in zip(leads, targets, strict=True)
+    ]
+    reservations = Reservations(slots, len(osds))
+    for group, (lead, filled) in enumerate(members):
+        reservations.ask(group, 0, lead, filled)
+    turns = 0
+    while running := [
+        grant.group
+        for grant in reservations.granted()
+        if not reservations.ask_next(grant.group)
+    ]:
+        turns += 1
+        for group in running:
+            reservations.release(group, *members[group])
+    return len(members) / turns if turns else 0.0
