@@ -44,6 +44,16 @@ down_s = {DOWN_S}
     return system_of(parse_scenario(text, sets=sets), scheme)
 
 
+def away_share(asked):
+    """Return the part of time for which a shard is away: a drive of 2 TB, whose groups come back in turn."""
+    rebuild_s = 2e12 / asked.repair.bytes_per_s
+    held = asked.layout.size / asked.drives
+    turn_s = rebuild_s * asked.groups_at_once / held
+    # From one turn to all of them.
+    away_s = DETECTION_S + (turn_s + rebuild_s) / 2
+    return away_s / (away_s + 1 / asked.lifetime.rate_per_s)
+
+
 @pytest.mark.parametrize(
     ("scheme", "sites", "others", "spare"),
     [
@@ -59,9 +69,7 @@ def test_a_site_that_is_away_leaves_its_pool_at_min_size_or_below(
     scheme, sites, others, spare
 ):
     asked = system(scheme, sites)
-    pace = asked.repair.bytes_per_s
-    away_s = DETECTION_S + 2e12 / pace / 2
-    away = away_s / (away_s + 1 / asked.lifetime.rate_per_s)
+    away = away_share(asked)
     # Without a spare, one further shard that is away stops a group. Below min_size, all groups have stopped.
     stopped = 1.0 if spare < 0 else 1 - (1 - away) ** others
     time_away = PER_YEAR * DOWN_S / YEAR_S
@@ -84,8 +92,7 @@ def test_a_burst_that_destroys_a_site_loses_no_data_with_copies_elsewhere():
 
 def test_stretch_mode_needs_each_site_until_one_is_down():
     asked = system("rep:4", 2, "cluster.stretch=true")
-    away_s = DETECTION_S + 2e12 / asked.repair.bytes_per_s / 2
-    away = away_s / (away_s + 1 / asked.lifetime.rate_per_s)
+    away = away_share(asked)
     # Both copies at a site are away, at either site. While a site is down, both at the other.
     alone = 1 - (1 - away**2) ** 2
     by_drives = unavailability(replace(asked, bursts=()))
