@@ -102,7 +102,7 @@ def a_million() -> None:
     members = in_different_racks(groups, code.width, drives // RACK)
     system = System(
         code=code, placement="crush", drives=drives, drive_bytes=16e12, lifetime=Lifetime.exponential(0.02),
-        repair=DriveRepair(2e8, "parallel", 620.0), groups=members,
+        repair=DriveRepair(2e8, "parallel", 620.0, groups_at_once=16), groups=members,
         units={"host": numbers // HOST, "rack": numbers // RACK},
     )  # fmt: skip
     prepared, build_s = seconds(lambda: prepare(system, biased=False))

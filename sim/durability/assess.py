@@ -18,6 +18,7 @@ from stripesim.sim.durability.chain import (
 )
 from stripesim.sim.durability.histories import (
     EFFORT_MAX,
+    FEW_EXPOSURES,
     LOSS_OF_EXPOSURE_MAX,
     exposure_losses,
 )
@@ -313,6 +314,13 @@ def assess(
         stated[stated.index(INDEPENDENT)] = (
             f"An exposure loses data with probability {loss_of_exposure:.2g}, so whole histories are "
             "followed to their first loss and counted."
+        )
+    exposures = row.pop("exposures", None)
+    if exposures is not None and exposures < FEW_EXPOSURES:
+        seen = "1 exposure" if exposures == 1 else f"{exposures} exposures"
+        stated.append(
+            f"Histories saw {seen} by single failures, too few for an interval of their losses. "
+            "More walks see more."
         )
     unknown = _why_no_bytes(system, method, row)
     if unknown is not None:
@@ -613,6 +621,7 @@ def _simulated(estimate: Estimate, system: System) -> dict[str, Any]:
         "events": estimate.events,
         "paths": paths,
         "loss_of_exposure": estimate.loss_of_exposure,
+        "exposures": estimate.exposures,
     }
     if paths:
         first = paths[0]

@@ -50,8 +50,11 @@ EFFORT_MAX: Final = 12_000_000
 #: losses of the same exposure.
 LOSS_OF_EXPOSURE_MAX: Final = 0.1
 
-#: Largest part of the time for which some group may be at the floor.
-_FLOOR_TIME: Final = 0.1
+#: Exposures without a burst below which the interval says too little of them [count].
+FEW_EXPOSURES: Final = 20
+
+#: Most failures that may expose groups at the floor at the same time, on average [count].
+_FLOOR_PRESENT: Final = 1.0
 #: Exposures that decide the bias of side walks, most histories to find them in, and strikes in each.
 _PILOT_EXPOSURES: Final = 100
 _PILOT_HISTORIES: Final = 4096
@@ -108,9 +111,10 @@ def exposure_losses(
 
     Notes
     -----
-    The floor is the lowest level that is reached for less than a tenth of the time. Each loss belongs to an
-    exposure, which begins when some group reaches the floor and ends when none is there, and within it to the
-    last burst, or to no burst. The expected number of losses is therefore
+    The floor is the lowest level at which less than one failure exposes groups at a time, on average. A
+    higher one may be so rare that a few histories do not see it. Each loss belongs to an exposure, which
+    begins when some group reaches the floor and ends when none is there, and within it to the last burst, or
+    to no burst. The expected number of losses is therefore
 
     .. math::
 
@@ -226,12 +230,12 @@ def _study_of(system: System, seed: int) -> _Study:
 
 
 def _floor(system: System, levels: Levels) -> int:
-    """Return the lowest level that is present for little of the time."""
+    """Return the lowest level that is not always present, so that exposures begin and end."""
     rate = system.lifetime.rate_per_s
     present = system.drives * rate
     for level, time_s in enumerate(levels.times_s, start=1):
         present *= time_s
-        if present < _FLOOR_TIME:
+        if present < _FLOOR_PRESENT:
             return level
         present *= rate * levels.reach[level]
     return max(1, system.code.tolerated)
@@ -341,7 +345,17 @@ def _estimate(study: _Study, total: history.Watched, scales: Floats) -> Estimate
         begun = np.maximum(total.begun, 1.0)
         weights = scales * begun / np.maximum(SIDES * begun, 1.0)
         high = 3 * copies * float(weights.max())
-        return Estimate(0.0, 0.0, -expm1(-high), walks, events, 0.0, (), 0.0)
+        return Estimate(
+            0.0,
+            0.0,
+            -expm1(-high),
+            walks,
+            events,
+            0.0,
+            (),
+            0.0,
+            exposures=round(total.begun[0]),
+        )
     error = float(by_part.std(ddof=1)) / PARTS**0.5 / expected
     half = float(scipy.special.stdtrit(PARTS - 1, 0.975)) * error
     lost = float(scales @ total.lost_sum.sum(axis=1)) * copies / expected
@@ -355,6 +369,7 @@ def _estimate(study: _Study, total: history.Watched, scales: Floats) -> Estimate
         _paths(total.losses, scales),
         expected,
         float(total.losses_sum[0].sum() / max(1.0, total.begun[0])),
+        round(total.begun[0]),
     )
 
 

@@ -131,6 +131,8 @@ class Estimate:
         Expected losses within the horizon. None if only their probability is known, and rounds to 1.
     loss_of_exposure
         Probability that an exposure without a burst loses data. 0 if losses are not counted by exposure.
+    exposures
+        Exposures without a burst that were seen. None if losses are not counted by exposure.
     """
 
     probability: float
@@ -142,6 +144,7 @@ class Estimate:
     paths: tuple[tuple[tuple[int, ...], float], ...]
     losses: float | None
     loss_of_exposure: float = 0.0
+    exposures: int | None = None
 
     @property
     def nines(self) -> tuple[float, float, float]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from stripesim.sim.durability import splitting, turns
+from stripesim.sim.durability import histories, splitting, turns
 from stripesim.sim.durability.assess import (
     applicable,
     assess,
@@ -948,6 +948,25 @@ def test_equal_draws_do_not_count_as_exact():
     )
     assert loss.low < 1e-8 <= loss.high * (1 + 1e-9)
     assert loss.low != loss.high
+
+
+def test_histories_that_see_few_exposures_say_so(monkeypatch):
+    # Given a floor that a few histories hardly reach, or the one that they choose
+    system = several_at_once(grouped("rs:4,2", 24, 200, 0.02, 20.0), 4)
+    chosen = assess(system, "history", walks=100)
+    monkeypatch.setattr(histories, "_floor", lambda *_: 2)
+    monkeypatch.setattr(histories, "EFFORT_MAX", 4_000_000)
+    rare = assess(system, "history", walks=100)
+    # Then the answer warns of the rare one, whose interval may miss.
+    warnings = [
+        [
+            line
+            for line in row["assumptions"]
+            if "exposure" in line and "too few" in line
+        ]
+        for row in (chosen, rare)
+    ]
+    assert [len(lines) for lines in warnings] == [0, 1]
 
 
 def test_bursts_of_a_large_system_meet_failures_as_by_hand():
