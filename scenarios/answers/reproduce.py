@@ -8,7 +8,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import polars as pl
 
@@ -54,18 +54,17 @@ def answer_of_verification(folder: str | Path) -> Answer:
         If the folder does not hold such an answer.
     """
     folder = Path(folder)
-    for name, compute in _COMPUTED.items():
+    for name, computed in _COMPUTED.items():
         if (folder / name).is_file():
             stored = stored_document(folder / name, _WANTED)
-            of_provenance, of_document = _NEEDED[name]
-            needed = {"configuration", *of_provenance}
+            needed = {"configuration", *computed.of_provenance}
             provenance = _checked(folder, stored.get("provenance"), needed)
-            missing = of_document - stored.keys()
+            missing = computed.of_document - stored.keys()
             if missing:
                 got = f"a document without {', '.join(sorted(missing))}"
                 place = str(folder / name)
                 raise AnswerError(Problem(place=place, got=got, wanted=_WANTED))
-            again = compute(_scenario(provenance), provenance, stored)
+            again = computed.again(_scenario(provenance), provenance, stored)
             lines = [_values(one) for one in (stored, json.loads(json_text(again)))]
             return _verified(folder, provenance, "values", *lines)
     provenance = _provenance(folder)
@@ -166,27 +165,28 @@ def _durability(
     )
 
 
+class _Computed(NamedTuple):
+    """How an answer is computed again, and the keys of its provenance and document that this reads.
+
+    Answers of versions before 0.4.0 state no refusals.
+    """
+
+    again: Callable[[Scenario, Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]]
+    of_provenance: frozenset[str] = frozenset()
+    of_document: frozenset[str] = frozenset()
+
+
 #: File of an answer that states all it was made from → how it is computed again.
-_COMPUTED: Final[
-    Mapping[
-        str,
-        Callable[[Scenario, Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]],
-    ]
-] = {
-    "load.json": _load,
-    "vms.json": _vms,
-    "plan.json": _plan,
-    "rehearsal.json": _rehearsal,
-    "durability.json": _durability,
-}
-#: What is read of an answer that is computed again: keys of its provenance, and of its document. Answers of
-#: versions before 0.4.0 state no refusals.
-_NEEDED: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
-    "load.json": (frozenset({"engine"}), frozenset({"curves"})),
-    "vms.json": (frozenset({"engine", "replications"}), frozenset({"vms"})),
-    "plan.json": (frozenset({"engine"}), frozenset()),
-    "rehearsal.json": (frozenset(), frozenset()),
-    "durability.json": (frozenset({"method", "walks"}), frozenset({"rows"})),
+_COMPUTED: Final[Mapping[str, _Computed]] = {
+    "load.json": _Computed(_load, frozenset({"engine"}), frozenset({"curves"})),
+    "vms.json": _Computed(
+        _vms, frozenset({"engine", "replications"}), frozenset({"vms"})
+    ),
+    "plan.json": _Computed(_plan, frozenset({"engine"})),
+    "rehearsal.json": _Computed(_rehearsal),
+    "durability.json": _Computed(
+        _durability, frozenset({"method", "walks"}), frozenset({"rows"})
+    ),
 }
 
 
