@@ -1,10 +1,18 @@
 """Reservations: by priority, then by the order of requests, and taken away by a higher priority."""
 
+from types import SimpleNamespace
+
+import pytest
+
+from stripesim.models.coding import parse_scheme
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.failures.background.recovery import Priority
 from stripesim.sim.ceph.failures.background.reservations import (
     Grant,
     Reservations,
     Reserver,
 )
+from stripesim.sim.ceph.failures.groups import PgInterval, ServingOsds
 
 
 def test_slots_are_granted_by_priority_then_in_order():
@@ -60,3 +68,42 @@ def test_a_grant_says_whether_a_target_gives_it():
     assert not reservations.ask_next(1)
     reservations.release(5, 1, [2])
     assert list(reservations.granted()) == []
+
+
+@pytest.mark.parametrize(
+    ("served", "is_active", "is_backfilled", "priority"),
+    [
+        # RS(4,2) has a min_size of 5. With one shard more than min_size allows missing, it serves no client.
+        (6, True, True, 100),
+        (5, True, True, 141),
+        (5, True, False, 180),
+        (4, False, True, 221),
+        (4, False, False, 221),
+        (3, False, True, 222),
+    ],
+)
+def test_groups_that_lack_more_shards_come_first(
+    served, is_active, is_backfilled, priority
+):
+    acting = (*range(served), *(NO_OSD for _ in range(6 - served)))
+    group = SimpleNamespace(
+        scheme=parse_scheme("rs:4,2"),
+        members=ServingOsds(acting, (NO_OSD,) * 6, tuple(range(6))),
+        interval=PgInterval(active=is_active),
+        is_backfilled=is_backfilled,
+    )
+    assert Priority.of(group) == priority
+
+
+def test_three_copies_with_one_left_come_before_those_with_two():
+    # With min_size 1, both serve clients.
+    groups = [
+        SimpleNamespace(
+            scheme=parse_scheme("rep:3"),
+            members=ServingOsds(acting, (NO_OSD,) * 3, (0, 1, 2)),
+            interval=PgInterval(),
+            is_backfilled=True,
+        )
+        for acting in ((0, 1, NO_OSD), (0, NO_OSD, NO_OSD))
+    ]
+    assert [Priority.of(group) for group in groups] == [141, 142]

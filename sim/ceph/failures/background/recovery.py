@@ -22,10 +22,15 @@ WaitReason = Literal["max_backfills", "max_active", "sleep", "object"]
 
 
 class Priority(IntEnum):
-    """Priorities of reservations (``src/osd/osd_types.h``).
+    """Bases of the priorities of reservations.
 
     A PG below its pool's min_size comes first, then recovery by the log, then backfill of degraded PGs, then
-    mere moves.
+    mere moves. Among PGs that are below min_size, or degraded, those that lack more shards come first.
+
+    References
+    ----------
+    Ceph v16.2.15, ``src/osd/osd_types.h`` and ``src/osd/PeeringState.cc`` (``get_recovery_priority``,
+    ``get_backfill_priority``).
     """
 
     INACTIVE = 220
@@ -34,13 +39,15 @@ class Priority(IntEnum):
     MOVE = 100
 
     @classmethod
-    def of(cls, group: Group) -> "Priority":
-        """Return the priority of a PG."""
+    def of(cls, group: Group) -> int:
+        """Return the priority of a PG: a base, and the shards that it lacks."""
         if not group.interval.active:
-            return cls.INACTIVE
+            lacking = group.scheme.min_size - group.members.served_count
+            return cls.INACTIVE + max(0, lacking)
         if not group.is_backfilled:
             return cls.RECOVERY
-        return cls.DEGRADED if group.members.missing else cls.MOVE
+        missing = len(group.members.missing)
+        return cls.DEGRADED + missing if missing else cls.MOVE
 
 
 class RecoveryListener(Protocol):
@@ -88,7 +95,7 @@ class _Task:
     group: Group
     lead: int
     targets: tuple[int, ...]
-    priority: Priority
+    priority: int
     items: deque[int]
     waits_since_ns: int
     waits_for: WaitReason | None = "max_backfills"
