@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.placement import Movement
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.failures import limits_of, recovery_sync_words
 from stripesim.scenarios.cells.files import content_of
@@ -18,7 +19,10 @@ from stripesim.scenarios.cells.placement import up_sets, up_sets_without_each
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import NO_OSD, Models
-from stripesim.sim.ceph.failures.background.reservations import backfilled_at_once
+from stripesim.sim.ceph.failures.background.reservations import (
+    backfills_of,
+    schedule_s,
+)
 from stripesim.sim.observe.audit import refuse
 from stripesim.sim.observe.intervals import student_interval
 from stripesim.sim.run import simulate
@@ -235,15 +239,16 @@ def groups_at_once(scenario: Scenario, scheme: str) -> int:
     for osd, (before, after) in zip(
         sample, up_sets_without_each(scenario, code, sample), strict=True
     ):
-        leads = []
-        targets = []
-        for old, new in zip(before.tolist(), after.tolist(), strict=True):
-            left = [member for member in old if member not in {osd, *missing}]
-            filled = set(new) - set(old) - missing
-            if left and filled:
-                leads.append(left[0])
-                targets.append(sorted(filled))
-        counts.append(backfilled_at_once(leads, targets, slots) or slots)
+        lost = [osd, *missing]
+        left = np.where(np.isin(before, lost), NO_OSD, before)
+        up = np.where(np.isin(after, lost), NO_OSD, after)
+        whole = (left != NO_OSD).any(axis=1)
+        movement = Movement.between(
+            left[whole], up[whole], is_replicated=code.kind == "replicated"
+        )
+        backfills = backfills_of(movement, left[whole].tolist())
+        turns = schedule_s(backfills, group_s=1.0, slots=slots)
+        counts.append(len(backfills) / turns if turns else slots)
     return max(1, round(float(np.mean(counts)))) if counts else 1
 
 

@@ -381,7 +381,7 @@ class System:
         bandwidth = self.repair.bytes_per_s * (self.drives - 1)
         return self.drive_bytes * (self.code.repair_reads + 1) / bandwidth
 
-    @property
+    @cached_property
     def groups_at_once(self) -> int:
         """Placement groups of a failed drive that are rebuilt at the same time, no more than it holds."""
         held = int((self.layout >= 0).sum()) / self.drives

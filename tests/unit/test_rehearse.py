@@ -14,10 +14,8 @@ from stripesim.scenarios.answers.rehearse import rehearse as rehearsing
 from stripesim.scenarios.answers.rehearse import samples
 from stripesim.scenarios.answers.rehearse import trade_off as trade_offs
 from stripesim.scenarios.answers.rehearse.backfill_schedule import (
-    Backfill,
-    backfills_of,
     object_time,
-    schedule_s,
+    reserved_groups,
 )
 from stripesim.scenarios.answers.rehearse.client_effect import WeightedRequests
 from stripesim.scenarios.answers.rehearse.commands import commands_of
@@ -40,6 +38,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.sim.ceph.failures.background.reservations import Backfill, schedule_s
 from stripesim.sim.run import Run
 from support.messages import states
 
@@ -151,12 +150,12 @@ def test_the_time_of_the_whole_follows_from_a_part(monkeypatch):
 def test_pgs_take_turns_where_they_share_an_osd():
     # Two PGs with one primary, and one apart: 2 × 3 s.
     backfills = [Backfill(0, (1,)), Backfill(0, (2,)), Backfill(3, (4,))]
-    assert schedule_s(backfills, group_s=3.0, slots=1, osds=5) == 6.0
+    assert schedule_s(backfills, group_s=3.0, slots=1) == 6.0
     # With two slots all move at once.
-    assert schedule_s(backfills, group_s=3.0, slots=2, osds=5) == 3.0
+    assert schedule_s(backfills, group_s=3.0, slots=2) == 3.0
     # One target for all three.
     backfills = [Backfill(0, (4,)), Backfill(1, (4,)), Backfill(2, (4,))]
-    assert schedule_s(backfills, group_s=3.0, slots=1, osds=5) == 9.0
+    assert schedule_s(backfills, group_s=3.0, slots=1) == 9.0
 
 
 def test_a_removed_host_gives_everything_up_and_a_new_one_takes_its_share():
@@ -770,8 +769,8 @@ def test_recovery_by_the_log_reserves_all_members():
         up_after=[(0, 6, 2), (3, 5, 2)],
     )
     for by_log, turns in ((False, 1), (True, 2)):
-        backfills = backfills_of(exact, by_log=by_log)
-        assert schedule_s(backfills, group_s=1.0, slots=1, osds=7) == turns
+        backfills = reserved_groups(exact, by_log=by_log)
+        assert schedule_s(backfills, group_s=1.0, slots=1) == turns
 
 
 def test_an_interval_that_is_cut_at_zero_shows_one_end():

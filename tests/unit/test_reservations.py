@@ -54,7 +54,7 @@ def test_of_equal_priorities_the_lowest_number_loses():
 
 
 def test_a_grant_says_whether_a_target_gives_it():
-    reservations = Reservations(1, osds=3)
+    reservations = Reservations(1)
     reservations.ask(1, 100, lead=0, targets=[2])
     assert list(reservations.granted()) == [Grant(1)]
     assert reservations.ask_next(1)

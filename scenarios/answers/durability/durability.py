@@ -296,6 +296,7 @@ def described_system(
     reads = code.repair_reads
     warning = None
     groups = None
+    at_once = 1
     drives = spec.drives or 0
     stored = _Stored(spec.drive_bytes or 0.0, None, "")
     units: dict[str, Ints] = {}
@@ -304,6 +305,7 @@ def described_system(
         pool = build_pool(scenario, parse_scheme(scheme), models)
         cluster = pool.cluster
         groups = cluster.acting.astype(np.int32)
+        at_once = spec.groups_at_once or groups_at_once(scenario, scheme)
         drives = len(cluster.osd_hosts)
         units["host"] = cluster.osd_hosts.astype(np.int32)
         units |= _buckets(scenario, units["host"])
@@ -319,9 +321,6 @@ def described_system(
             reads = drive_reads(pool.scheme, unit_bytes, block_bytes)
             warning = repair_warning(pool.scheme, unit_bytes, block_bytes)
     rate = _rate(scenario, code, reads, stored.drive_bytes, rebuild)
-    at_once = spec.groups_at_once or 1
-    if groups is not None and spec.groups_at_once is None:
-        at_once = groups_at_once(scenario, scheme)
     scrub_s = spec.scrub_interval_s or spec.horizon_s
     system = System(
         code=code,

@@ -8,12 +8,12 @@ from typing import Final
 
 from stripesim.models.problems import ProblemsError, first_problem
 from stripesim.scenarios.answers.failures.pool_failures import GroupMove, PoolFailures
-from stripesim.scenarios.answers.rehearse.backfill_schedule import Backfill, schedule_s
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.scenario import scenario_of, write_scenario
 from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild
 from stripesim.scenarios.schema.scenario import Scenario, load_scenario
+from stripesim.sim.ceph.failures.background.reservations import Backfill, schedule_s
 from stripesim.sim.observe.progress import OnStep
 
 #: Most pools whose rebuild is simulated, those with most data first.
@@ -139,7 +139,7 @@ def healing_time(
     if not backfills:
         return HealingTime(0.0, 0.0, 0.0)
     first = next(iter(paces.values()))
-    duration_s = _schedule_s(backfills, times_s, first.slots)
+    duration_s = schedule_s(backfills, group_s=times_s, slots=first.slots)
     if first.low is None or first.high is None:
         return HealingTime(first.start_s + duration_s, None, None)
     return HealingTime(
@@ -147,19 +147,6 @@ def healing_time(
         first.start_s + duration_s * first.low,
         first.start_s + duration_s * first.high,
     )
-
-
-def _schedule_s(
-    backfills: Sequence[Backfill], times_s: Sequence[float], slots: int
-) -> float:
-    """Return the time until all groups are backfilled [s], with only the OSDs that take part."""
-    osds = {osd for lead, targets in backfills for osd in (lead, *targets)}
-    number_of = {osd: number for number, osd in enumerate(sorted(osds))}
-    renumbered = [
-        Backfill(number_of[lead], tuple(number_of[osd] for osd in targets))
-        for lead, targets in backfills
-    ]
-    return schedule_s(renumbered, group_s=times_s, slots=slots, osds=len(osds))
 
 
 def _backfill(move: GroupMove) -> Backfill:
@@ -201,7 +188,7 @@ def _pace(
     """
     pace = rebuild.pace_bytes_per_s or rebuild.bytes_per_s
     moves, _ = pool.moves_without(rebuild.lost_osds, lost=())
-    turns = _schedule_s([_backfill(move) for move in moves], [1.0] * len(moves), slots)
+    turns = schedule_s([_backfill(move) for move in moves], group_s=1.0, slots=slots)
     if not pace or not turns:
         return (
             None,

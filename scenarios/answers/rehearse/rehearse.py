@@ -8,10 +8,8 @@ from typing import Any, Final
 
 from stripesim.calibration.ledger.duration_errors import duration_interval
 from stripesim.scenarios.answers.rehearse.backfill_schedule import (
-    backfill_spans,
-    backfills_of,
     object_time,
-    schedule_s,
+    reserved_groups,
 )
 from stripesim.scenarios.answers.rehearse.client_effect import (
     NO_CLIENTS,
@@ -61,6 +59,10 @@ from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import Cell, cells, row_name
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import duration_text, number_text
+from stripesim.sim.ceph.failures.background.reservations import (
+    backfill_spans,
+    schedule_s,
+)
 from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.failures.results.change_results import DURATION_PARTS
 from stripesim.sim.ceph.kinds import kind_of
@@ -185,7 +187,6 @@ def _rehearsed(
     whole = _Whole(
         shard_bytes=kind_of(pool).shard_bytes,
         group_objects=stored_objects(scenario, pool) / scenario.cluster.pg_num,
-        osds=pool.cluster.osds,
     )
     profiles = [
         [_profile(index, exact, run, whole) for run in runs]
@@ -201,7 +202,7 @@ def _rehearsed(
     if weighed is not None:
         weighed["commands"] = _settings_commands(scenario, weighed)
     courses = [
-        _course(exact, limits.max_backfills_count, whole.osds, by_log=first.by_log)
+        _course(exact, limits.max_backfills_count, by_log=first.by_log)
         for exact in movements
     ]
     return {
@@ -333,7 +334,6 @@ class _Whole:
 
     shard_bytes: int  # Size of one shard of an object [B].
     group_objects: float  # Mean number of objects per PG.
-    osds: int
 
     def is_sampled(self, sample: Sample) -> bool:
         """Return True if the sample contains only part of the objects."""
@@ -457,10 +457,9 @@ def _durations_s(
     if sampled_s is None or object_s is None:
         return durations
     turns = schedule_s(
-        backfills_of(exact, by_log=run.sample.by_log),
+        reserved_groups(exact, by_log=run.sample.by_log),
         group_s=1.0,
         slots=run.variant.max_backfills_count,
-        osds=whole.osds,
     )
     left_count = 0.0
     if whole.is_sampled(run.sample):
@@ -570,12 +569,10 @@ def _fill_warnings(
     return warnings
 
 
-def _course(
-    exact: ExactMovement, slots: int, osds: int, *, by_log: bool
-) -> BackfillCourse:
+def _course(exact: ExactMovement, slots: int, *, by_log: bool) -> BackfillCourse:
     """Return the schedule of a change with full-size PGs, in parts of the whole."""
-    backfills = backfills_of(exact, by_log=by_log)
-    spans = backfill_spans(backfills, group_s=1.0, slots=slots, osds=osds)
+    backfills = reserved_groups(exact, by_log=by_log)
+    spans = backfill_spans(backfills, group_s=1.0, slots=slots)
     turns = max((end for _, end in spans), default=1.0)
     parts = [(start / turns, end / turns) for start, end in spans]
     return BackfillCourse(exact.movement, parts)

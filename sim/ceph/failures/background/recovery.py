@@ -154,7 +154,7 @@ class RecoveryScheduler:
         self.listener: RecoveryListener
         self._state = state
         self._operations = operations
-        self._reservations = Reservations(model.max_backfills_count, osds)
+        self._reservations = Reservations(model.max_backfills_count)
         self._queues = [_OsdQueue() for _ in range(osds)]
         # OSDs whose queue has groups, and those whose queue has changed since operations were last started.
         self._recovering_osds: set[int] = set()

@@ -2,9 +2,16 @@
 
 import heapq
 from bisect import bisect_right, insort
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Final, NamedTuple
+
+from stripesim.models.placement import Movement
+from stripesim.sim.ceph.cluster import NO_OSD
+
+#: Number of an OSD's reserver as a target, less that as a primary.
+_TARGET: Final = 1 << 32
 
 
 class Grant(NamedTuple):
@@ -76,10 +83,9 @@ class Reservations:
     ``WaitRemoteRecoveryReserved``).
     """
 
-    def __init__(self, slots: int, osds: int) -> None:
+    def __init__(self, slots: int) -> None:
         # Those of primaries, by OSD, then those of targets.
-        self._reservers = [Reserver(slots) for _ in range(2 * osds)]
-        self._osds = osds
+        self._reservers: dict[int, Reserver] = defaultdict(partial(Reserver, slots))
         self._requests: dict[int, _ReservationRequest] = {}
         # Reservers with a request or a cancellation since they last had nothing to grant, ascending.
         self._changed: list[int] = []
@@ -98,7 +104,7 @@ class Reservations:
         if not request.targets:
             return False
         osd = request.targets.popleft()
-        self._ask(self._osds + osd, group, request.priority)
+        self._ask(_TARGET + osd, group, request.priority)
         return True
 
     def granted(self) -> Iterator[Grant]:
@@ -114,12 +120,12 @@ class Reservations:
             if grant is None:
                 self._changed.remove(index)
             else:
-                yield grant._replace(is_target=index >= self._osds)
+                yield grant._replace(is_target=index >= _TARGET)
 
     def release(self, group: int, lead: int, targets: Sequence[int]) -> None:
         """Release all reservations of a PG, and cancel its requests."""
         self._requests.pop(group, None)
-        for index in (lead, *(self._osds + osd for osd in targets)):
+        for index in (lead, *(_TARGET + osd for osd in targets)):
             self._reservers[index].cancel(group)
             self._note_change(index)
 
@@ -132,48 +138,73 @@ class Reservations:
             insort(self._changed, index)
 
 
-def backfilled_at_once(
-    leads: Sequence[int], targets: Sequence[Sequence[int]], slots: int
-) -> float:
-    """Return how many PGs are backfilled at a time, on average, if each takes equally long.
+class Backfill(NamedTuple):
+    """A PG to backfill, with its acting primary and its target OSDs."""
+
+    lead: int
+    targets: tuple[int, ...]
+
+
+def backfills_of(movement: Movement, acting: Sequence[Sequence[int]]) -> list[Backfill]:
+    """Return the PGs that a movement backfills, in ascending order.
 
     Parameters
     ----------
-    leads
-        Primary of each PG.
-    targets
-        OSDs that each PG fills, besides its primary.
-    slots
-        Reservations that an OSD grants as primary, and again as target (``osd_max_backfills``) [count].
-
-    Returns
-    -------
-    float
-        PGs divided by the turns that they take [count]. 0 without PGs.
-
-    Examples
-    --------
-    Two of three PGs have the same primary, so that all take two turns:
-
-    >>> backfilled_at_once([1, 1, 2], [[3], [4], [5]], slots=1)
-    1.5
+    movement
+        Shards that move.
+    acting
+        OSDs of each PG that act until the new ones are filled (``pg_temp``), of which the first one leads.
     """
-    osds = sorted({*leads, *(osd for row in targets for osd in row)})
-    number_of = {osd: number for number, osd in enumerate(osds)}
-    members = [
-        (number_of[lead], tuple(number_of[osd] for osd in row))
-        for lead, row in zip(leads, targets, strict=True)
-    ]
-    reservations = Reservations(slots, len(osds))
-    for group, (lead, filled) in enumerate(members):
-        reservations.ask(group, 0, lead, filled)
-    turns = 0
-    while running := [
-        grant.group
-        for grant in reservations.granted()
-        if not reservations.ask_next(grant.group)
-    ]:
-        turns += 1
-        for group in running:
-            reservations.release(group, *members[group])
-    return len(members) / turns if turns else 0.0
+    targets_of: dict[int, set[int]] = {}
+    for group, osd in zip(
+        movement.groups.tolist(), movement.targets.tolist(), strict=True
+    ):
+        targets_of.setdefault(group, set()).add(osd)
+    backfills = []
+    for group, targets in sorted(targets_of.items()):
+        lead = next(osd for osd in acting[group] if osd != NO_OSD)
+        backfills.append(Backfill(lead, tuple(sorted(targets - {lead}))))
+    return backfills
+
+
+def schedule_s(
+    backfills: Sequence[Backfill], *, group_s: float | Sequence[float], slots: int
+) -> float:
+    """Return the time until all PGs are backfilled [s]. See `backfill_spans`."""
+    spans = backfill_spans(backfills, group_s=group_s, slots=slots)
+    return max((end_s for _, end_s in spans), default=0.0)
+
+
+def backfill_spans(
+    backfills: Sequence[Backfill], *, group_s: float | Sequence[float], slots: int
+) -> list[tuple[float, float]]:
+    """Return when the backfill of each PG starts and ends [s].
+
+    Parameters
+    ----------
+    backfills
+        The PGs to backfill.
+    group_s
+        Time to backfill a PG once it has its reservations [s], one for all or one for each.
+    slots
+        Reservations that each OSD grants as primary, and again as target (``osd_max_backfills``).
+    """
+    times_s = group_s
+    if not isinstance(times_s, Sequence):
+        times_s = [times_s] * len(backfills)
+    reservations = Reservations(slots)
+    running: list[tuple[float, int]] = []
+    spans = [(0.0, 0.0)] * len(backfills)
+    now_s = 0.0
+    for number, backfill in enumerate(backfills):
+        reservations.ask(number, 0, backfill.lead, backfill.targets)
+    while True:
+        for number, *_ in reservations.granted():
+            if not reservations.ask_next(number):
+                end_s = now_s + times_s[number]
+                spans[number] = (now_s, end_s)
+                heapq.heappush(running, (end_s, number))
+        if not running:
+            return spans
+        now_s, number = heapq.heappop(running)
+        reservations.release(number, *backfills[number])
