@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from stripesim.models.coding.clay_coder import ClayShape
 from stripesim.models.coding.errors import require
-from stripesim.models.coding.geometry import StripeGeometry
+from stripesim.models.coding.geometry import CHUNK_ALIGN_BYTES, StripeGeometry
 from stripesim.models.coding.protocol import (
     SHARDS_MAX,
     ObjectRepair,
@@ -15,8 +15,6 @@ from stripesim.models.coding.protocol import (
 )
 from stripesim.models.coding.reed_solomon import ReedSolomon
 
-#: Sub-chunks are multiples of this [B]: the smallest chunk of jerasure's reed_sol_van with two data shards.
-SUB_CHUNK_ALIGN_BYTES: Final = 32
 #: Largest number of sub-chunks per chunk. Beyond it, a chunk exceeds common object sizes.
 SUB_CHUNKS_MAX: Final = 4096
 
@@ -103,7 +101,7 @@ class Clay(ReedSolomon):
 
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
         """Return stripes of k chunks with the unit [B] padded to 32-byte sub-chunks (9,3,11: 4096 → 5184)."""
-        align = self.shape.sub_chunks * SUB_CHUNK_ALIGN_BYTES
+        align = self.shape.sub_chunks * CHUNK_ALIGN_BYTES
         # StripeGeometry rejects a unit of 0 or less, which stays so here.
         return StripeGeometry(
             k=self.k, stripe_unit_bytes=-(-stripe_unit_bytes // align) * align

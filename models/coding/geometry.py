@@ -1,8 +1,13 @@
 """Layout of an object in stripes of ``k`` chunks."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from stripesim.models.coding.errors import require
+
+#: Multiple to which Ceph's codes align a chunk, or each sub-chunk of it [B]. A profile that states another
+#: stripe unit is refused, and that of `osd_pool_erasure_code_stripe_unit` is padded (tried on 16.2.15).
+CHUNK_ALIGN_BYTES: Final = 32
 
 
 @dataclass(frozen=True)

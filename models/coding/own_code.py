@@ -21,7 +21,7 @@ from stripesim.models.coding.galois import (
     independent_rows,
     rank,
 )
-from stripesim.models.coding.geometry import StripeGeometry
+from stripesim.models.coding.geometry import CHUNK_ALIGN_BYTES, StripeGeometry
 from stripesim.models.coding.protocol import ObjectRepair, ShardExtent
 from stripesim.models.coding.reed_solomon import ReedSolomon
 from stripesim.models.problems import OwnCodeError, one_line
@@ -32,8 +32,6 @@ ROWS_MAX: Final = 1024
 _SEARCH_MAX: Final = 1 << 31
 #: Bytes of the matrices that the search eliminates together.
 _BATCH_BYTES: Final = 1 << 24
-#: Sub-chunks are multiples of this [B], as in Clay codes.
-_ALIGN_BYTES: Final = 32
 
 Result = TypeVar("Result")
 
@@ -175,7 +173,7 @@ class OwnCode(ReedSolomon):
         """Return stripes of k chunks with the unit [B] padded to whole sub-chunks."""
         align = 1
         if self.sub_chunks > 1:
-            align = self.sub_chunks * _ALIGN_BYTES
+            align = self.sub_chunks * CHUNK_ALIGN_BYTES
         return StripeGeometry(
             k=self.k, stripe_unit_bytes=-(-stripe_unit_bytes // align) * align
         )

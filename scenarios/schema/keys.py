@@ -41,6 +41,7 @@ from stripesim.scenarios.schema.types import (
     SchemeText,
     SizeBytes,
     SpanS,
+    StripeUnitBytes,
 )
 from stripesim.scenarios.schema.units import format_size
 
@@ -242,9 +243,9 @@ class ClusterSpec(ScenarioTable):
     does not run again when OSDs fail or change."""
     object_bytes: SizeBytes = 4 * 1024**2
     """Size of one RADOS object of the image [bytes]."""
-    stripe_unit_bytes: SizeBytes = 4096
-    """Part of a stripe on each data shard [bytes]. A stripe is k times this size. Clay codes
-    round it up to whole sub-chunks, as Ceph does."""
+    stripe_unit_bytes: StripeUnitBytes = 4096
+    """Part of a stripe on each data shard [bytes], a multiple of 32 B. A stripe is k times this size.
+    Clay codes round it up to whole sub-chunks, as Ceph does unless a profile states it."""
     failure_domain_replicated: FailureDomain = "host"
     """Unit that holds at most one replica of an object."""
     failure_domain_erasure: FailureDomain = "host"

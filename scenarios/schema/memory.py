@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from stripesim.models.coding.geometry import CHUNK_ALIGN_BYTES
 from stripesim.models.memory_limit import MemoryLimit, memory_limit
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import (
@@ -326,9 +327,14 @@ def _block_parts(
             "cluster.stripe_unit_bytes",
             stripes_bytes,
             cluster.stripe_unit_bytes,
-            format_size,
+            _stripe_unit_text,
             True,
         )
+
+
+def _stripe_unit_text(value: int) -> str:
+    """Write the next larger stripe unit that a cluster accepts."""
+    return format_size(-(-value // CHUNK_ALIGN_BYTES) * CHUNK_ALIGN_BYTES)
 
 
 def _writes(load: WorkloadSpec) -> bool:

@@ -19,6 +19,7 @@ from stripesim.scenarios.schema.types import (
     Share,
     SizeBytes,
     SpanS,
+    StripeUnitBytes,
     TimeS,
 )
 
@@ -430,7 +431,7 @@ class PlanSpec(ScenarioTable):
     """Values of cluster.gateways.cores to try, with workload.kind s3."""
     pg_num: tuple[Count, ...] = ()
     """Values of cluster.pg_num to try."""
-    stripe_unit_bytes: tuple[SizeBytes, ...] = ()
+    stripe_unit_bytes: tuple[StripeUnitBytes, ...] = ()
     """Values of cluster.stripe_unit_bytes to try."""
     mclock_profile: tuple[
         Literal["high_client_ops", "balanced", "high_recovery_ops"], ...

@@ -20,7 +20,9 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from stripesim.models.problems import ProblemsError
+from stripesim.models.coding import parse_scheme
+from stripesim.models.coding.geometry import CHUNK_ALIGN_BYTES
+from stripesim.models.problems import OwnCodeError, ProblemsError, SchemeError
 from stripesim.scenarios.schema.units import (
     SIZE_BYTES_MAX,
     SIZE_PATTERN,
@@ -57,10 +59,6 @@ def _read_policy(value: object) -> object:
 
 
 def _scheme(value: object) -> object:
-    # Importing the schemes only when needed keeps the import of this module cheap.
-    from stripesim.models.coding import parse_scheme
-    from stripesim.models.problems import OwnCodeError, SchemeError
-
     if isinstance(value, str):
         try:
             # The canonical name, so that a scheme has only one spelling.
@@ -90,6 +88,27 @@ SizeBytes = Annotated[
     int,
     BeforeValidator(_size),
     _or_text(type="integer", minimum=1, maximum=SIZE_BYTES_MAX),
+]
+
+
+def _stripe_unit(value: object) -> object:
+    """Convert text with a unit to bytes, and reject a size that Ceph's codes would pad."""
+    unit_bytes = _size(value)
+    if isinstance(unit_bytes, int) and unit_bytes % CHUNK_ALIGN_BYTES:
+        wanted = f"a multiple of {CHUNK_ALIGN_BYTES} B, to which Ceph aligns chunks"
+        raise PydanticCustomError("wanted", "{wanted}", {"wanted": wanted})
+    return unit_bytes
+
+
+StripeUnitBytes = Annotated[
+    int,
+    BeforeValidator(_stripe_unit),
+    _or_text(
+        type="integer",
+        minimum=CHUNK_ALIGN_BYTES,
+        maximum=SIZE_BYTES_MAX,
+        multipleOf=CHUNK_ALIGN_BYTES,
+    ),
 ]
 
 

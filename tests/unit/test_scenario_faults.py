@@ -69,6 +69,7 @@ patterns = ["zig"]
         ('object_bytes = "0k"', "a size of 1 byte or more"),
         ('stored_bytes = "20 tera"', 'or text such as "500GB"'),
         ("stripe_unit_bytes = '8MiB'", "at most cluster.object_bytes (4MiB)"),
+        ("stripe_unit_bytes = 1000", "a multiple of 32 B, to which Ceph aligns"),
         ("racks = 3", "a divisor of cluster.hosts (4)"),
         ('failure_domain_replicated = "rack"', "cluster.racks, too"),
         ('crush_rule = "r"', "cluster.crush_map, too"),
