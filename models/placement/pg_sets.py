@@ -123,7 +123,7 @@ def pg_sets(
             pool.rule, seeds, pool.size, weights, pool=pool.id
         )
     else:
-        rows = np.full((pool.pg_num, pool.size), NONE, dtype=np.int32)
+        rows = np.full((len(groups), pool.size), NONE, dtype=np.int32)
     shift = pool.kind == "replicated"
     rows = _keep(rows, osd_map.exists, shift)
     rows = _upmapped(osd_map, pool, rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -79,7 +79,7 @@ class Drives:
     def sizes(self, hosts: IntArray) -> FloatArray:
         """Return the capacity of OSDs by their hosts [B], or 1 if it is unknown."""
         if self.host_drive_bytes:
-            return self.per_osd * np.array(self.host_drive_bytes)[hosts]
+            return self.per_osd * _by_host(self.host_drive_bytes, hosts)
         return np.full(len(hosts), self.osd_bytes or 1.0)
 
     def parameters(self) -> list[dict[str, Any]]:
@@ -97,6 +97,11 @@ class Drives:
         ]
 
 
+def _by_host(drive_bytes: Sequence[float], hosts: IntArray) -> FloatArray:
+    """Return the capacity of the drives of each host [B]. Hosts that are added have those of the last."""
+    return np.array(drive_bytes)[np.minimum(hosts, len(drive_bytes) - 1)]
+
+
 def drives_of(scenario: Scenario, models: Models) -> Drives:
     """Collect the properties of drives from the scenario and its parameter sets.
 
@@ -111,7 +116,7 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
     own_bytes: float | None = cluster.drive_bytes
     if of_hosts:
         hosts = osd_hosts(scenario)
-        own_bytes = float(np.mean(np.array(of_hosts)[hosts[hosts >= 0]]))
+        own_bytes = float(np.mean(_by_host(of_hosts, hosts[hosts >= 0])))
     fill = None
     if parameters.table("fill") is not None:
         ratios = {

@@ -45,8 +45,8 @@ def cost_of(
     owned, owned_hosts
         The existing cluster, and the number of its hosts. Unchanged, they cost nothing. A candidate with
         other or larger drives buys all drives of its hosts, one with more OSDs per host buys the additional
-        drives, one with faster networks buys networks, and one with more cores buys hosts, or
-        cores if they have a price.
+        drives, one with faster networks buys networks, and one with more cores replaces its hosts, or
+        buys cores for all hosts if they have a price.
     prices
         Prices of the parts.
     drive_bytes
@@ -69,8 +69,7 @@ def cost_of(
     kept = min(owned_hosts, cluster.host_count)
     bought = cluster.host_count - kept
     cost = bought * (prices.host + network + per_host * drive.price)
-    if cluster.cores_per_host > owned.cores_per_host:
-        cost += kept * _price_of_cores(cluster, owned, prices)
+    cost += _price_of_cores(cluster, owned, prices, bought, kept)
     if _has_faster_network(cluster, owned):
         cost += kept * network
     cost += kept * _drives_added(cluster, owned, per_host, drives_per_osd) * drive.price
@@ -121,12 +120,15 @@ def _price_of_drive(prices: PricesSpec, kind: str, drive_bytes: float) -> _Drive
 
 
 def _price_of_cores(
-    cluster: ClusterSpec, owned: ClusterSpec, prices: PricesSpec
+    cluster: ClusterSpec, owned: ClusterSpec, prices: PricesSpec, bought: int, kept: int
 ) -> float:
-    """Return the price of a host's further cores: a new host, unless cores have a price."""
+    """Return the price of further cores of all hosts. Without one, hosts that have too few are replaced."""
+    added = cluster.cores_per_host - owned.cores_per_host
+    if added <= 0:
+        return 0.0
     if prices.core is None:
-        return prices.host
-    return prices.core * (cluster.cores_per_host - owned.cores_per_host)
+        return kept * prices.host
+    return (bought + kept) * added * prices.core
 
 
 def _price_of_gateways(

@@ -261,6 +261,7 @@ class _SameRecovery:
         bare = {
             "workload": WorkloadSpec(),
             "workloads": (),
+            "repair": scenario.repair_of(0),
             "faults": None,
             "changes": (),
             "durability": None,

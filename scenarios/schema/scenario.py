@@ -37,6 +37,7 @@ from stripesim.scenarios.schema.tables import (
     DurabilitySpec,
     FaultsSpec,
     PlanSpec,
+    Throttles,
 )
 from stripesim.scenarios.schema.toml import key_text
 from stripesim.scenarios.schema.types import GenerationName
@@ -182,12 +183,15 @@ class Scenario(ScenarioKeys):
 
         The pool holds the images of the load and nothing else.
         """
-        repair = RepairSpec(lost_osds=(osd,))
-        if self.repair is not None:
-            repair = self.repair.replaced(lost_osds=(osd,))
         return self.with_cluster(stored_bytes=None).replaced(
-            repair=repair, workload=load, workloads=(), faults=None
+            repair=self.repair_of(osd), workload=load, workloads=(), faults=None
         )
+
+    def repair_of(self, osd: int) -> RepairSpec:
+        """Return the loss of an OSD, with the limits on recovery of this scenario's faults or repair."""
+        limits = self.faults or self.repair
+        stated = {name: getattr(limits, name, None) for name in Throttles.model_fields}
+        return RepairSpec(lost_osds=(osd,), **stated)
 
     @property
     def in_flight_count(self) -> int | None:

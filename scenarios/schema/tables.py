@@ -375,10 +375,10 @@ class PricesSpec(ScenarioTable):
     """Prices and power of a cluster's parts, in any currency. Missing parts cost nothing."""
 
     host: Price = 0.0
-    """Price of a host without drives and network [currency]."""
+    """Price of a host with cluster.cores_per_host cores, without drives and network [currency]."""
     core: Price | None = None
-    """Price of a further core of a host, in the unit of cores_per_host [currency]. Default: more cores need a
-    new host."""
+    """Price of a further core of a host, bought or kept, in the unit of cores_per_host [currency]. Default:
+    bought hosts have as many as asked for, and kept ones that have fewer are replaced."""
     drive: Price = 0.0
     """Price of a drive, independent of its capacity [currency]."""
     drive_per_tb: Price = 0.0

@@ -139,6 +139,9 @@ class _GraphsKey(NamedTuple):
 
     asked: ModelsKey
     models: str  # SHA-256 of the values in the models.
+    files: tuple[
+        str, ...
+    ]  # SHA-256 of each file. The sites of a CRUSH map set the distances.
     has_throttle: bool
     degraded: DegradedSpec | None
     workload: WorkloadSpec
@@ -159,6 +162,7 @@ def _graphs_of(task: SweepTask, models: Models) -> CompiledGraphs | None:
         _GraphsKey(
             models_key(scenario, task.cell.scheme),
             task.models,
+            task.files,
             throttle is not None,
             scenario.degraded,
             _of_any_amount(scenario).workload,

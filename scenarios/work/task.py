@@ -18,6 +18,7 @@ from stripesim._version import __version__
 from stripesim.models.coding import parse_scheme
 from stripesim.models.documents import canonical_json
 from stripesim.models.kernel.cost import KernelModel
+from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import (
@@ -30,10 +31,11 @@ from stripesim.scenarios.schema.keys import (
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
 
-#: Source files that affect rows. Readers of parameter sets and kernel tables are left out, since the task's
-#: name covers their results. A test compares this with the modules that a task loads.
+#: Source files and tables of releases that affect rows. Readers of parameter sets and kernel tables are left
+#: out, since the task's name covers their results. A test compares this with the modules that a task loads.
 _SOURCE: Final = (
     "models/**/*.py",
+    "models/**/*.toml",
     "sim/**/*.py",
     "traces/**/*.py",
     "scenarios/schema/*.py",
@@ -286,24 +288,28 @@ def models_key(scenario: Scenario, scheme: str) -> ModelsKey:
     )
 
 
+def _scenario_of(key: ModelsKey) -> Scenario:
+    return Scenario.model_construct(
+        schemes=(key.scheme,),
+        generation=key.generation,
+        cluster=key.cluster,
+        client=key.client,
+        workload=WorkloadSpec(kind="s3" if key.has_gateways else "closed"),
+    )
+
+
 @lru_cache(maxsize=64)
 def _models(key: ModelsKey) -> Models:
-    return build_models(
-        Scenario.model_construct(
-            schemes=(key.scheme,),
-            generation=key.generation,
-            cluster=key.cluster,
-            client=key.client,
-            workload=WorkloadSpec(kind="s3" if key.has_gateways else "closed"),
-        )
-    )
+    return build_models(_scenario_of(key))
 
 
 @lru_cache(maxsize=4096)
 def _models_sha256(key: ModelsKey) -> str:
     models = _models(key)
+    # A set of a drive may have constants of recovery, which are in no model.
+    described = {**models.described(), "recovery": limits_of(_scenario_of(key))}
     parameters = [
-        list(model.parameters(f"{name}.")) for name, model in models.described().items()
+        list(model.parameters(f"{name}.")) for name, model in described.items()
     ]
     text = canonical_json(parameters)
     kernel = _kernel_text(models.kernel, key.scheme)

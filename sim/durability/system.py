@@ -130,7 +130,6 @@ class Code:
     distances: npt.NDArray[np.uint8] | None = None
 
 
-@lru_cache(maxsize=32)
 def code_of(name: str) -> Code:
     """Return the `Code` of a scheme.
 
@@ -149,7 +148,12 @@ def code_of(name: str) -> Code:
     If some patterns of m losses cannot be decoded and the code has more than 20 shards, the loss of
     more than `failures_tolerated` shards counts as data loss.
     """
-    scheme = parse_scheme(name)
+    return _properties(parse_scheme(name))
+
+
+@lru_cache(maxsize=32)
+def _properties(scheme: RedundancyScheme) -> Code:
+    # A name is no key: a code of one's own may be defined again under the same name.
     reads = 1.0
     if scheme.kind == "erasure":
         reads = repair_reads(scheme, scheme.geometry(4096))

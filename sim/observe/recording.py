@@ -279,7 +279,11 @@ def describe(
         return row
     # No part of a saturated run represents another, since its queue grows throughout.
     row = _measured(
-        row, requested, window, has_intervals=is_drawn and not offered.is_saturated
+        row,
+        requested,
+        window,
+        timeout_ns=scope.timeout_ns,
+        has_intervals=is_drawn and not offered.is_saturated,
     )
     row = _with_amplification(row, requested, counted)
     cores = int(cluster.cores.sum())
@@ -314,9 +318,14 @@ def _with_amplification(
 
 
 def _measured(
-    row: ResultRow, requested: ClientRequests, window: Window, *, has_intervals: bool
+    row: ResultRow,
+    requested: ClientRequests,
+    window: Window,
+    *,
+    timeout_ns: int,
+    has_intervals: bool,
 ) -> ResultRow:
-    """Return a row with the rates and latencies of its window."""
+    """Return a row with the rates and latencies of its window. Requests fail after a timeout [ns]."""
     done = requested.done
     order = np.argsort(requested.completed_ns[done], kind="stable")
     times = requested.completed_ns[done][order].astype(np.float64)
@@ -332,7 +341,9 @@ def _measured(
     if span_s > 0:
         iops = float(inside.sum() / span_s)
         throughput = float(lengths[inside].sum() / span_s)
-        in_flight = requested.in_flight_mean(window.start_ns, window.end_ns)
+        in_flight = requested.in_flight_mean(
+            window.start_ns, window.end_ns, timeout_ns=timeout_ns
+        )
     row = replace(
         row,
         iops=iops,

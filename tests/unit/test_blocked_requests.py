@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import pytest
 
 from stripesim.sim.ceph.failures.groups import State
-from stripesim.sim.ceph.failures.results.phases import BLOCKED_BY, held_ns
+from stripesim.sim.ceph.failures.results.phases import (
+    BLOCKED_BY,
+    describe_phases,
+    held_ns,
+)
 from stripesim.sim.ceph.failures.timeline import FaultTimeline
 from stripesim.sim.engine.program import PENDING
 from stripesim.sim.observe.client_requests import ClientRequests
@@ -39,3 +46,30 @@ def test_a_request_was_blocked_while_its_group_was_not_active():
         "min_size": [0, 0, 0, 0, 0, 0, 0],
         "gateway": [0, 0, 0, 0, 0, 0, 0],
     }
+
+
+class _Finished(NamedTuple):
+    """What the description of phases needs of a finished run."""
+
+    timeline: FaultTimeline
+    requested: ClientRequests
+    end_ns: int
+
+    def groups_of_pg(self, group):
+        return (group,)
+
+
+@pytest.mark.parametrize(("last_ns", "iops"), [(400_000_000, 10.0), (PENDING, 2.0)])
+def test_the_time_of_a_phase_ends_with_the_load(last_ns, iops):
+    """Four requests in 0.4 s are 10 a second, however long recovery takes, unless one is still pending."""
+    timeline = FaultTimeline(1)
+    completed = np.array([100_000_000, 200_000_000, 300_000_000, last_ns])
+    zeros = np.zeros(4, dtype=np.int64)
+    requests = ClientRequests(zeros, completed, zeros, zeros > 0, zeros + 1, zeros)
+    phases = {
+        "recovery": [(0, 1_500_000_000)],
+        "after": [(1_500_000_000, 2_000_000_000)],
+    }
+    numbers, _ = describe_phases(_Finished(timeline, requests, 2_000_000_000), phases)
+    assert numbers["recovery"].iops == pytest.approx(iops)
+    assert ("after" in numbers) == (last_ns == PENDING)

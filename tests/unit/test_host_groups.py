@@ -16,7 +16,9 @@ from stripesim.scenarios.answers.sweep.plan import plan_sweep
 from stripesim.scenarios.cells.build import build_pool, parse_scheme
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import crush_of, osd_hosts
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.forms.capacity import capacity_of, drives_of
+from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import Scenario, parse_scenario
 
 # 4 × 2 × 4 TB, 2 × 3 × 8 TB, 2 × 3 × 8 TB: racks of 32, 48 and 48 TB, hosts of 8 and 24 TB.
@@ -332,3 +334,16 @@ def test_a_sweep_over_the_hosts_of_a_map_is_refused(
     (tmp_path / "s.toml").write_text(MAPPED.format("", ""))
     with pytest.raises(ValueError, match=r"cluster\.hosts: got 6"):
         plan_sweep(tmp_path / "s.toml", over=["cluster.hosts=6,10"])
+
+
+def test_hosts_that_are_added_get_the_drives_of_the_last_group():
+    grown = parse_scenario(
+        TEXT.replace('rack = "a"\n', "")
+        .replace('rack = "b"\n', "")
+        .replace('rack = "c"\n', "")
+        + '[[changes]]\nkind = "add"\nhosts = 1\n'
+    )
+    models = build_models(grown)
+    sizes = drives_of(grown, models).sizes(np.array([0, 4, 8]))
+    assert sizes.tolist() == [4e12, 8e12, 8e12]
+    assert run_cell(grown, cells(grown)[0], "compiled", unchecked=True).row.iops > 0

@@ -23,6 +23,7 @@ from stripesim.models.coding import (
 )
 from stripesim.models.problems import OwnCodeError, SchemeError
 from stripesim.scenarios.cells.notes import drive_reads, repair_warning
+from stripesim.sim.durability.system import code_of
 
 # k data shards in two halves, each with an XOR parity (shards k + 2 and k + 3), and two global parities.
 HALVES = dedent("""\
@@ -593,3 +594,18 @@ def test_the_warning_is_where_a_repair_is_explained_and_run():
     )
     assert any("Reed-Solomon" in note for note in repair[0].kernel_notes)
     assert not any("Reed-Solomon" in note for note in write[0].kernel_notes)
+
+
+def test_durability_uses_the_matrix_of_a_class_that_is_defined_again(cells):
+    cells(IMPORTS)
+    cells(HELPERS)
+    tolerated = []
+    # A parity that equals another protects nothing more.
+    same = CLASS.replace(
+        "matrix[self.k + 2, :",
+        "matrix[self.k + 1] = matrix[self.k]\n        matrix[self.k + 2, :",
+    )
+    for text in (CLASS, same, CLASS):
+        stripesim.Scenario(schemes=["halves:6"], codes=[cells(text).Halves], **SMALL)
+        tolerated.append(code_of("halves:6").tolerated)
+    assert tolerated[0] == tolerated[2] != tolerated[1]

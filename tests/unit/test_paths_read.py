@@ -1,12 +1,14 @@
 """The read, counted by hand: one replica, or whole stripes gathered at the primary."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from stripesim.models.cpu import CpuModel
 from stripesim.sim.ceph import roles
-from stripesim.sim.ceph.paths import bare_path, read_path
+from stripesim.sim.ceph.paths import bare_path, direct_read_path, read_path
+from stripesim.sim.ceph.qos.op_queue import CLIENT, mclock
+from stripesim.sim.engine.graph_builder import GraphBuilder
 
 KIB = 1024
 MIB = 1 << 20
@@ -289,3 +291,38 @@ def test_a_bare_read_from_the_host_cache_touches_no_device(
     )
     assert not any(counted(path, 1).values())
     assert path.reply > 0
+
+
+@pytest.mark.parametrize("length", [4 * KIB, 64 * KIB])
+def test_a_direct_read_costs_its_client_what_a_read_through_the_primary_costs(
+    models, make_context, length
+):
+    models = replace(models, client=replace(models.client, submit_ns_per_byte=0.5))
+    extent = {"offset_bytes": 0, "length_bytes": length, "object_size_bytes": 4 * MIB}
+    context = make_context(models, "rs:6,3")
+    submissions = []
+    for path in (read_path, direct_read_path):
+        template = path(context, **extent)
+        step = template.labels.index("client submits")
+        submissions.append(template.demands_ns[step])
+    assert submissions[0] == submissions[1]
+
+
+def test_every_part_of_a_direct_read_waits_with_the_operations_of_clients(
+    models, make_context, monkeypatch
+):
+    classes = []
+    monkeypatch.setattr(
+        GraphBuilder,
+        "in_class",
+        lambda self, step, number, cost: classes.append(number),
+    )
+    shared = replace(models, op_queue=mclock("squid", "balanced", queues=8))
+    direct_read_path(
+        make_context(shared, "rs:6,3"),
+        offset_bytes=0,
+        length_bytes=24 * KIB,
+        object_size_bytes=4 * MIB,
+    )
+    # Six shards, of which the first is the primary's.
+    assert classes == [CLIENT] * 6

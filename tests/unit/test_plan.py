@@ -818,3 +818,21 @@ def test_a_p99_that_clusters_share_is_explained_only_where_each_has_its_own_runs
     first, second = shared["candidates"]
     assert first["latency_p99_ns"] == second["latency_p99_ns"] > 0
     assert not [line for line in shared["assumptions"] if "same p99" in line]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "owned", "cost_of_cores"),
+    [(4, 4, 4 * 128 * 7), (6, 4, 6 * 128 * 7), (4, 0, 4 * 128 * 7)],
+)
+def test_further_cores_are_paid_for_in_bought_and_in_kept_hosts(
+    hosts, owned, cost_of_cores
+):
+    """[cluster] has 128 cores per host, which the price of a host includes."""
+    of_plan = (
+        f"plan.hosts=[{hosts}]",
+        f"plan.owned_hosts={owned}",
+        "plan.prices.core=7.0",
+    )
+    plain = prices_of(OWNED, *of_plan)
+    more = prices_of(OWNED, *of_plan, "plan.cores_per_host=[256]")
+    assert more[hosts, "nvme-tlc"] - plain[hosts, "nvme-tlc"] == cost_of_cores

@@ -16,6 +16,7 @@ from stripesim.scenarios.forms.rebuild import (
     groups_at_once,
     idle_rebuild,
     measured_rebuild,
+    simulated_rate,
 )
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.sim.ceph.failures.groups import State
@@ -237,3 +238,17 @@ def test_a_cluster_is_placed_once_and_no_caller_changes_its_placement():
     assert up_sets(scenario, parse_scheme("rep:2")).shape == (32, 2)
     out = OsdWeights(out=(int(expected[0, 0]),))
     assert not np.isin(up_sets(scenario, scheme, out), out.out).any()
+
+
+def test_limits_of_faults_hold_for_the_rebuild_of_an_idle_cluster():
+    """The same keys in [faults] and in [repair] give the same rate, and another than Ceph's defaults."""
+    limits = "recovery_sleep_s = 0.5\nmax_backfills = 1\n"
+    in_faults = parse_scenario(
+        TEXT + "[faults]\n" + limits + "events = [{osds = [3], at_s = 0}]\n"
+    )
+    in_repair = parse_scenario(TEXT + "[repair]\nlost_osds = [3]\n" + limits)
+    rates = [
+        simulated_rate(one, "rep:3", 1e12).bytes_per_s
+        for one in (parse_scenario(TEXT), in_faults, in_repair)
+    ]
+    assert rates[1] == rates[2] < rates[0] / 2

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stripesim.models.placement import map_of_hosts, map_to_text
+from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.problems import AnswerError
 from stripesim.scenarios.answers.sweep.plan import (
     SweepPlan,
@@ -19,7 +21,7 @@ from stripesim.scenarios.answers.sweep.plan import (
     split_values,
 )
 from stripesim.scenarios.answers.sweep.run import run_sweep
-from stripesim.scenarios.cells.failures import replayed_failures
+from stripesim.scenarios.cells.failures import limits_of, replayed_failures
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import FILE_KEYS, cells, scenario_schema
 from stripesim.scenarios.schema.scenario import load_scenario
@@ -29,7 +31,12 @@ from stripesim.scenarios.work import task as sweep_task
 from stripesim.scenarios.work.attempt import attempt, run_task
 from stripesim.scenarios.work.dask import run_dask
 from stripesim.scenarios.work.store import PartStore
-from stripesim.scenarios.work.task import SweepTask, make_task
+from stripesim.scenarios.work.task import (
+    SweepTask,
+    forget_models,
+    make_task,
+    source_files,
+)
 from support.messages import states
 
 TINY = """name = "tiny"
@@ -651,3 +658,36 @@ def test_workers_do_not_wait_until_polars_has_loaded():
         "sys.exit('polars' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_process_that_sweeps_a_map_again_finds_its_new_sites(tmp_path: Path) -> None:
+    scenario = tmp_path / "s.toml"
+    scenario.write_text(
+        'schemes = ["rep:3"]\n[cluster]\ncrush_map = "map.txt"\ncrush_rule = "rep"\npg_num = 32\n'
+        'site_rtt_ms = 2.0\n[workload]\nops = ["write"]\nrequests = 200\nclients = 2\nqueue_depth = 4\n'
+    )
+    for sites in (2, 3):
+        names = [f"site{host * sites // 6}" for host in range(6)]
+        crush = map_of_hosts([(WEIGHT_ONE,) * 2] * 6, None, names)
+        (tmp_path / "map.txt").write_text(map_to_text(crush))
+        (asked, *_) = plan_sweep(scenario).tasks
+        alone = run_cell(asked.scenario, asked.cell, "compiled", unchecked=True)
+        assert run_task(asked)["completions_sha256"] == alone.sha256
+
+
+def test_the_name_covers_constants_of_recovery_that_a_set_may_have(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = plan_sweep(tiny).tasks[0].task_id
+    forget_models()
+    monkeypatch.setattr(
+        sweep_task,
+        "limits_of",
+        lambda scenario: limits_of(scenario).given(max_backfills_count=7),
+    )
+    assert plan_sweep(tiny).tasks[0].task_id != plain
+    forget_models()
+
+
+def test_the_name_covers_the_table_of_releases() -> None:
+    assert "models/generations/generations.toml" in source_files()

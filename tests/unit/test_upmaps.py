@@ -9,6 +9,7 @@ from stripesim.models.placement import (
     balanced_osd_map,
     build_map,
     changed_osd_map,
+    map_of_hosts,
     pg_mappings,
     pg_sets,
 )
@@ -97,3 +98,20 @@ def test_pairs_are_in_an_order_that_ceph_applies():
     pairs = upmap_pairs([a, b, c], [b, spare, c])
     assert pairs == [(b, spare), (a, b)]
     assert pg_sets(osd_map(pairs), POOL).up[0].tolist() == [b, spare, c]
+
+
+def test_some_groups_of_a_pool_whose_rule_is_missing_have_a_row_each():
+    crush = map_of_hosts([(WEIGHT_ONE,) * 2] * 4)
+    osds = crush.max_devices
+    pool = PlacedPool(
+        id=1, name="p", kind="replicated", size=3, pg_num=16, pgp_num=16, rule=99
+    )
+    osd_map = OsdMap(
+        crush=crush,
+        exists=np.ones(osds, dtype=bool),
+        up=np.ones(osds, dtype=bool),
+        weights=np.full(osds, WEIGHT_ONE),
+        affinities=np.full(osds, WEIGHT_ONE),
+        pools=(pool,),
+    )
+    assert pg_sets(osd_map, pool, np.array([1, 2])).up.shape == (2, 3)

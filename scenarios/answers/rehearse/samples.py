@@ -331,7 +331,7 @@ def fill_plan(
     simulated_count = group_objects_count * pool.cluster.groups
     scale = stored_objects(scenario, pool) / simulated_count
     shard_bytes = round(scale * kind_of(pool).shard_bytes)
-    capacity_bytes = _capacities(pool, drives)
+    capacity_bytes = drives.sizes(pool.cluster.osd_hosts)
     acting = pool.cluster.acting
     shards = np.bincount(acting[acting != NO_OSD], minlength=pool.cluster.osds)
     used_bytes = (shards * group_objects_count * shard_bytes).astype(np.float64)
@@ -356,11 +356,3 @@ def _writes(load: WorkloadSpec) -> bool:
     if load.read_fraction is not None:
         return load.read_fraction < 1
     return bool({"write", "put", "delete"} & set(load.used_ops))
-
-
-def _capacities(pool: Pool, drives: Drives) -> FloatArray:
-    """Return the capacity of each OSD [B]. New hosts get the same drives as the last host."""
-    hosts = pool.cluster.osd_hosts
-    if drives.host_drive_bytes:
-        hosts = np.minimum(hosts, len(drives.host_drive_bytes) - 1)
-    return drives.sizes(hosts)

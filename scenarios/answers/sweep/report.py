@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from stripesim.models.coding import parse_scheme
+from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.scenarios.answers.sweep.explorer import explorer_of
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.table import NOTE, means_table
@@ -40,13 +40,6 @@ def _host_failures(plan: SweepPlan) -> str:
     )
 
 
-@lru_cache(maxsize=1024)
-def _survivable(scheme: str) -> tuple[int, int]:
-    """Return the shards of an object, and how many of any of them may be lost."""
-    code = parse_scheme(scheme)
-    return code.width, code.failures_tolerated
-
-
 def loses_data_with_a_host(scenario: Scenario, scheme: str) -> bool:
     """Return True if one host can hold more shards of an object than a scheme can lose."""
     cluster = scenario.cluster
@@ -54,10 +47,16 @@ def loses_data_with_a_host(scenario: Scenario, scheme: str) -> bool:
         return False
     if cluster.crush_map is not None:
         return False
-    if domain_type(scenario, parse_scheme(scheme)) != "osd":
+    code = parse_scheme(scheme)
+    if domain_type(scenario, code) != "osd":
         return False
-    width, tolerated = _survivable(scheme)
-    return min(width, cluster.osds_per_host) > tolerated
+    return min(code.width, cluster.osds_per_host) > _tolerated(code)
+
+
+@lru_cache(maxsize=1024)
+def _tolerated(code: RedundancyScheme) -> int:
+    """Return how many of any shards may be lost, which some codes have to search for."""
+    return code.failures_tolerated
 
 
 def report_of_sweep(

@@ -46,16 +46,18 @@ def direct_read_path(
     stage = Stage(graph, context)
     cpu = stage.models.cpu
     messages = stage.models.messages
-    shards = by_shard(context.plan_read(**extent).reads)
+    plan = context.plan_read(**extent)
+    shards = by_shard(plan.reads)
     device_bytes = device_reads(
         context,
         cached_head_bytes=cached_head_bytes,
         cached_tail_bytes=cached_tail_bytes,
         **extent,
     )
-    submitted = stage.submit()
+    submitted = stage.submit(0, plan.returned_bytes)
     arrivals = []
     for shard, extents in shards.items():
+        stage.asks(0)
         step = stage.client_out(messages.request_header_bytes, submitted, shard)
         work_ns = cpu.op_prepare_ns + cpu.store_read_ns
         step, _ = local_read(
@@ -65,6 +67,7 @@ def direct_read_path(
             stage.client_back(messages.reply_bytes + total_bytes(extents), step, shard)
         )
     if len(shards) > 1 and context.primary not in shards:
+        stage.asks(0)
         step = stage.client_out(messages.request_header_bytes, submitted)
         step = stage.primary_cpu(cpu.op_prepare_ns, [step], "object info")
         arrivals.append(stage.client_back(messages.reply_bytes, step))

@@ -116,18 +116,23 @@ def describe_phases(
     """Return rates and latencies by phase, and the blocked requests by phase and reason.
 
     Rates and latencies are of requests that were not blocked. A request counts for the rate when it
-    completed, and for the latency when it was issued.
+    completed, and for the latency when it was issued. The time of a phase counts until the load has ended. A
+    phase that begins later is left out of the numbers.
     """
     requested = run.requested
     issued = requested.issued_ns
     completed = requested.completed_ns
     held = held_ns(run.timeline, requested, run.end_ns, run.groups_of_pg)
     ran = held.sum(axis=1) == 0
+    load_end_ns = _load_end_ns(run, ran)
     reasons = held.argmax(axis=1)
     waits_ns = np.where(requested.done, completed, run.end_ns) - issued
     numbers: dict[str, PhaseNumbers] = {}
     blocked: dict[str, dict[str, Any]] = {}
-    for phase, spans in phases.items():
+    for phase, all_spans in phases.items():
+        spans = _until(all_spans, load_end_ns)
+        if not spans:
+            continue
         asked = _within(issued, spans)
         seconds = sum(stop_ns - start_ns for start_ns, stop_ns in spans) / 1e9
         latencies_ns = waits_ns[asked & ran & requested.done]
@@ -144,6 +149,26 @@ def describe_phases(
             blocked_by=_blocked_text(blocked[phase]),
         )
     return numbers, blocked
+
+
+def _load_end_ns(run: FaultRun, ran: BoolArray) -> int:
+    """Return when the last of the requests that ran freely completed [ns].
+
+    That is the end of the run if some requests are pending or failed.
+    """
+    requested = run.requested
+    if not ran.any() or not requested.done.all():
+        return run.end_ns
+    return int(requested.completed_ns[ran].max())
+
+
+def _until(spans: Sequence[Span], end_ns: int) -> list[Span]:
+    """Return the parts of spans before a moment [ns]."""
+    return [
+        (start_ns, min(stop_ns, end_ns))
+        for start_ns, stop_ns in spans
+        if start_ns < end_ns
+    ]
 
 
 def _first_fault_ns(timeline: FaultTimeline, end_ns: int) -> int:
