@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from stripesim.models.placement import CrushMap, OsdWeights
-from stripesim.models.placement.crush.elements import WEIGHT_ONE
-from stripesim.scenarios.cells.placement import crush_of, grown_map_of
+from stripesim.scenarios.cells.placement import crush_of, grown_map_of, stated_weight
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import ChangeSpec
 from stripesim.scenarios.schema.topology import nanoseconds
@@ -116,7 +115,7 @@ def _map_changes(
         return tuple(MapChange("in", osd) for osd in osds)
     if change.kind == "weight":
         assert change.weight is not None, "checked by change_rules"
-        return _weighted(osds, round(change.weight * WEIGHT_ONE))
+        return _weighted(osds, stated_weight(scenario, change.weight))
     if change.kind == "remove":
         hosts = drained_hosts(scenario, index)
         drained = np.flatnonzero(np.isin(osd_hosts, hosts))
@@ -124,7 +123,9 @@ def _map_changes(
     if change.kind == "add":
         grown = grown_map_of(scenario)
         new_osds = [osd for osds in grown.new_osds[index] for osd in osds]
-        return _weighted(new_osds, _new_weight(grown.crush, change))
+        if change.weight is not None:
+            return _weighted(new_osds, stated_weight(scenario, change.weight))
+        return _weighted(new_osds, _last_weight(grown.crush))
     raise scenario.problem(
         f"changes.{index}.kind", change.kind, "a kind that moves data within the pool"
     )
@@ -156,10 +157,8 @@ def _weighted(
     return tuple(MapChange("weight", osd, weight) for osd in osds)
 
 
-def _new_weight(crush: CrushMap, change: ChangeSpec) -> int:
-    """Return the CRUSH weight of a new OSD: as stated, or that of the last OSD that weighs anything."""
-    if change.weight is not None:
-        return round(change.weight * WEIGHT_ONE)
+def _last_weight(crush: CrushMap) -> int:
+    """Return the CRUSH weight of the last OSD that weighs anything."""
     weights = {
         item: weight
         for bucket in crush.buckets

@@ -28,7 +28,7 @@ from stripesim.models.placement import (
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.cells.growth import GrownMap, grown_map
-from stripesim.scenarios.cells.models import device_set
+from stripesim.scenarios.cells.models import build_models, device_set
 from stripesim.scenarios.schema.geometry import (
     domain_count,
     domains_of_osds,
@@ -173,6 +173,30 @@ def _group_weights(scenario: Scenario) -> tuple[int, ...]:
     if 0 in weights:
         raise _too_small(scenario, weights.index(0), sizes)
     return weights
+
+
+def stated_weight(scenario: Scenario, weight: float) -> int:
+    """Return a weight that a change states [TiB] in the unit of the scenario's CRUSH map (16.16 fixed point).
+
+    A map of drives that are all alike gives each the weight 1. Without a capacity, stated weights count in
+    such drives.
+    """
+    cluster = scenario.cluster
+    unit = 1.0
+    if cluster.crush_map is None and len(set(group_drive_bytes(scenario))) <= 1:
+        unit = _osd_tib(scenario) or 1.0
+    return round(weight / unit * WEIGHT_ONE)
+
+
+def _osd_tib(scenario: Scenario) -> float | None:
+    """Return the capacity of an OSD of a cluster whose drives are alike [TiB], or None if it is unknown."""
+    drive = device_set(scenario)
+    (drive_bytes, *_) = group_drive_bytes(scenario) or [scenario.cluster.drive_bytes]
+    if drive_bytes is None and drive.table("capacity") is not None:
+        drive_bytes = drive.model(DriveCapacity, "capacity").drive_bytes
+    if drive_bytes is None:
+        return None
+    return build_models(scenario).ssd.raid0_drives * drive_bytes / _TIB
 
 
 def _too_small(scenario: Scenario, group: int, sizes: list[float]) -> ValueError:

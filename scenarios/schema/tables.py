@@ -226,8 +226,8 @@ class ChangeSpec(ScenarioTable):
     osds: tuple[OsdId, ...] | None = Field(default=None, min_length=1)
     """OSD numbers, for out, in and weight."""
     weight: Annotated[float, Field(ge=0, le=10_000)] | None = None
-    """CRUSH weight of each OSD [TiB by convention], for weight and add. Default for add: the weight of
-    existing OSDs."""
+    """CRUSH weight of each OSD [TiB], for weight and add. Without a CRUSH map and a capacity of the drives,
+    1 is the weight of each. Default for add: the weight of existing OSDs."""
     hosts: HostsToChange | None = None
     """For add, the number of new hosts [count]. For remove and restart, the list of hosts, by number from 0
     or by their name in the CRUSH map. Default for restart: all hosts."""

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stripesim.cli.app import app
+from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.problems import RefusedError, ScenarioError
 from stripesim.scenarios.answers.rehearse import rehearse as rehearsing
 from stripesim.scenarios.answers.rehearse import samples
@@ -34,11 +35,13 @@ from stripesim.scenarios.answers.rehearse.variants import (
 )
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.changes import planned_changes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.ceph.failures.background.reservations import Backfill, schedule_s
+from stripesim.sim.ceph.failures.cluster_map import MapChange
 from stripesim.sim.run import Run
 from support.messages import states
 
@@ -780,3 +783,21 @@ def test_an_interval_that_is_cut_at_zero_shows_one_end():
     assert text(0.0, 5.0) == "up to 5 s"
     assert text(4.0, 5.0) == "4 s to 5 s"
     assert text(None, 5.0) == "–"
+
+
+@pytest.mark.parametrize(("tib", "osd_share"), [(3.5, 0.5), (7.0, 1.0), (0.0, 0.0)])
+def test_weights_of_changes_are_tib_as_in_ceph(tib, osd_share):
+    """OSDs of 7 TiB have that weight in Ceph: half of it leaves an OSD half of its placement groups."""
+    text = TEXT.replace('"100GB"', '"7TiB"', 1).replace("pg_num = 32", "pg_num = 1024")
+    asked = scenario(
+        f'[[changes]]\nkind = "weight"\nosds = [3]\nweight = {tib}\n', text
+    )
+    (change,) = planned_changes(asked, np.arange(16) // 2)
+    assert change.changes == (MapChange("weight", 3, round(osd_share * WEIGHT_ONE)),)
+
+
+def test_weights_count_in_drives_where_no_capacity_is_known():
+    text = TEXT.replace('drive_bytes = "100GB"\n', 'drive = "ebs-gp3"\n')
+    asked = scenario('[[changes]]\nkind = "weight"\nosds = [3]\nweight = 0.5\n', text)
+    (change,) = planned_changes(asked, np.arange(16) // 2)
+    assert change.changes == (MapChange("weight", 3, WEIGHT_ONE // 2),)
