@@ -165,6 +165,7 @@ def scenario_warnings(scenario: Scenario, models: Models) -> list[str]:
         *inactive_warnings(scenario),
         *kernel_warnings(scenario),
         *network_warnings(scenario),
+        *_own_host_warnings(scenario),
         *repairs,
         *pristine_warnings(scenario),
         *object_map_warnings(scenario),
@@ -259,6 +260,10 @@ def object_map_warnings(scenario: Scenario) -> list[str]:
     ]
 
 
+#: Hosts of which each is the own host of many messages [count].
+_FEW_HOSTS: Final = 4
+
+
 def network_warnings(scenario: Scenario) -> list[str]:
     """Warn of a stated rate between hosts that is ignored, because one network has another rate."""
     cluster = scenario.cluster
@@ -270,6 +275,26 @@ def network_warnings(scenario: Scenario) -> list[str]:
     return [
         f"{where}: {cluster.private_gbit_per_s:g} is ignored, because with networks = 1 traffic between "
         f"hosts uses the interface of public_gbit_per_s, {cluster.public_gbit_per_s:g}"
+    ]
+
+
+def _own_host_warnings(scenario: Scenario) -> list[str]:
+    """Warn of messages to OSDs of the own host of a client or gateway, which the network carries here."""
+    cluster = scenario.cluster
+    ends = "clients" if scenario.client.place == "osd-hosts" else ""
+    if scenario.workload.is_s3 and cluster.gateways.place == "osd-hosts":
+        ends = "gateways"
+    is_local = cluster.read_policy == "local"
+    if not ends or not (is_local or cluster.host_count <= _FEW_HOSTS):
+        return []
+    part = (
+        "many of their reads stay"
+        if is_local
+        else f"one message in {cluster.host_count} stays"
+    )
+    return [
+        f"{ends} run on the storage hosts, and {part} on the host. The network interface carries all of them "
+        "here, so a rate that it limits is too low by that part"
     ]
 
 

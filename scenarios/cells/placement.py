@@ -191,8 +191,10 @@ def stated_weight(scenario: Scenario, weight: float) -> int:
 def _osd_tib(scenario: Scenario) -> float | None:
     """Return the capacity of an OSD of a cluster whose drives are alike [TiB], or None if it is unknown."""
     drive = device_set(scenario)
-    (drive_bytes, *_) = group_drive_bytes(scenario) or [scenario.cluster.drive_bytes]
-    if drive_bytes is None and drive.table("capacity") is not None:
+    drive_bytes: float | None = scenario.cluster.drive_bytes
+    if of_groups := group_drive_bytes(scenario):
+        drive_bytes = of_groups[0]
+    elif drive_bytes is None and drive.table("capacity") is not None:
         drive_bytes = drive.model(DriveCapacity, "capacity").drive_bytes
     if drive_bytes is None:
         return None

@@ -198,6 +198,7 @@ class Capacity(Documented):
     width: int  # shards of an object
     where: str  # "" or " at each site", where domains and shards are those of one site
     min_size: int  # shards below which a placement group serves no clients
+    host_shards: int  # most shards of an object on one host
     steps: tuple[CapacityStep, ...]  # from raw to usable
 
     in_document: ClassVar = (
@@ -415,8 +416,20 @@ def capacity_of(
         width=scheme.width,
         where=healing.where,
         min_size=scheme.min_size,
+        host_shards=_most_on_a_host(pool) if healing.domain == "osd" else 1,
         steps=steps,
     )
+
+
+def _most_on_a_host(pool: Pool) -> int:
+    """Return the most shards of one placement group on one host [count]."""
+    acting = pool.cluster.acting
+    hosts = pool.cluster.osd_hosts[acting]
+    held = acting != NO_OSD
+    together = (
+        (hosts[:, :, None] == hosts[:, None, :]) & held[:, :, None] & held[:, None, :]
+    )
+    return int(together.sum(axis=2).max())
 
 
 def stored_per_client_byte(scenario: Scenario, pool: Pool) -> float:
@@ -558,6 +571,26 @@ def spare_words(held: Capacity) -> str:
     )
 
 
+def lost_host_words(held: Capacity) -> str | None:
+    """Return a sentence on a lost host that takes more shards of an object than a pool can do without."""
+    most = held.host_shards
+    together = (
+        f"{held.scheme}: the failure domain is the OSD, and a host holds up to {most} of the {held.width} "
+        "shards of an object"
+    )
+    if held.width == 1 or most == 1:
+        return None
+    if most > held.failures_tolerated:
+        return f"{together}. The loss of a host loses data: {held.failures_tolerated} may be lost"
+    left = held.width - most
+    if left < held.min_size:
+        return (
+            f"{together}. Without that host, placement groups serve no clients with {left} shards where they "
+            f"need {held.min_size} (min_size)"
+        )
+    return None
+
+
 def warnings_of(scenario: Scenario, models: Models) -> list[str]:
     """Warn of assumptions and omissions of an answer about a scenario, except its calibrated range.
 
@@ -571,7 +604,8 @@ def warnings_of(scenario: Scenario, models: Models) -> list[str]:
     no_spare = [
         spare_words(one) for one in held if one.width > 1 and one.spare_domains < 1
     ]
-    return [*scenario_warnings(scenario, models), *no_spare]
+    lost_hosts = [words for one in held if (words := lost_host_words(one)) is not None]
+    return [*scenario_warnings(scenario, models), *no_spare, *lost_hosts]
 
 
 def check_room(scenario: Scenario, models: Models) -> None:

@@ -372,3 +372,26 @@ def test_ids_that_no_osd_has_hold_nothing(tmp_path, models):
     )
     held = capacity_of(gaps, "rep:3", build_models(gaps), drives())
     assert held.osds == 12 and held.raw_bytes == 12 * 2 * 1e12
+
+
+@pytest.mark.parametrize(
+    ("hosts", "osds_per_host", "domain", "told"),
+    [
+        # Four hosts of two OSDs: two of six shards are on one, and four are fewer than the five of min_size.
+        (4, 2, "osd", "up to 2 of the 6 shards of an object. Without that host"),
+        (4, 6, "osd", "The loss of a host loses data: 2 may be lost"),
+        # Some of 4,096 groups would have two shards on a host if any had.
+        (12, 1, "osd", None),
+        (8, 6, "host", None),
+    ],
+)
+def test_a_host_that_holds_more_shards_than_can_be_missing_is_told(
+    hosts, osds_per_host, domain, told
+):
+    asked = parse_scenario(
+        f'schemes = ["rs:4,2"]\n[cluster]\nhosts = {hosts}\nosds_per_host = {osds_per_host}\n'
+        f'pg_num = 256\nfailure_domain_erasure = "{domain}"\n[workload]\nrequests = 10\n'
+    )
+    warnings = warnings_of(asked, build_models(asked))
+    found = [line for line in warnings if "a host holds" in line]
+    assert [told in line for line in found] == ([True] if told else [])

@@ -9,6 +9,7 @@ import pytest
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import scenario_warnings
 from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.pool import Pool
@@ -164,3 +165,26 @@ def test_sequential_clients_read_each_its_own_image_in_order() -> None:
     for client in range(3):
         own = asked.offsets_bytes[asked.clients == client]
         assert np.array_equal(own, client * GIB + 4096 * np.arange(len(own)))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "place", "policy", "told"),
+    [
+        (3, "osd-hosts", "needed", "one message in 3 stays on the host"),
+        (8, "osd-hosts", "local", "many of their reads stay on the host"),
+        (8, "osd-hosts", "needed", None),
+        (3, "own", "needed", None),
+    ],
+)
+def test_messages_that_stay_on_a_host_but_count_on_its_interface_are_told(
+    hosts, place, policy, told
+):
+    sites = "sites = 4\nsite_rtt_ms = 0.1\n" if policy == "local" else ""
+    asked = parse_scenario(
+        f'schemes = ["rep:3"]\n[cluster]\n{sites}hosts = {hosts}\nosds_per_host = 2\npg_num = 32\n'
+        f'read_policy = "{policy}"\n[client]\nplace = "{place}"\n[workload]\nrequests = 10\n'
+    )
+    found = [
+        line for line in scenario_warnings(asked, build_models(asked)) if "stay" in line
+    ]
+    assert [told in line for line in found] == ([True] if told else [])

@@ -18,6 +18,7 @@ from stripesim.scenarios.forms.capacity import (
     Drives,
     capacity_of,
     drives_of,
+    lost_host_words,
     spare_words,
 )
 from stripesim.scenarios.forms.prices import (
@@ -424,6 +425,8 @@ def _judge_spare_domains(candidate: Candidate, plan: PlanSpec) -> None:
     candidate.verdicts.append(Verdict("spare_domains", state, sentence))
     if state == "met" and spare < 1:
         candidate.warnings.append(f"{spare_words(held)}; {next_words}")
+    if words := lost_host_words(held):
+        candidate.warnings.append(words)
 
 
 def _next_domain_words(candidate: Candidate) -> str:
