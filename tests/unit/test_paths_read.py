@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import pytest
 
 from stripesim.models.cpu import CpuModel
+from stripesim.models.object_store.metadata_cache import MetadataLookup
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths import bare_path, direct_read_path, read_path
 from stripesim.sim.ceph.qos.op_queue import CLIENT, mclock
@@ -214,6 +215,17 @@ def test_decoding_costs_follow_the_kernel_table(
         assert found["cpu_ns"] == round(
             stripes * idle.decode_ns("rs:6,3", 24 * KIB, erasures)
         )
+
+
+def test_a_look_up_that_misses_once_in_four_takes_a_quarter_of_a_read(
+    models, change, make_context, counted
+):
+    # Given a device that reads 8 KiB in 1,000 + 8,192 ns, and data in the cache
+    timed = change(models, ssd={"read_base_ns": 1000, "read_ns_per_byte": 1})
+    missed = replace(timed, lookup=MetadataLookup(miss_fraction=1 / 4, read_bytes=8192))
+    path = read(make_context, missed, "rep:3", head=4 * KIB)
+    assert path.demands_ns[path.labels.index("metadata read")] == 250 + 2048
+    assert counted(path, 3)["device_read_bytes"] == 2048
 
 
 @pytest.mark.parametrize(

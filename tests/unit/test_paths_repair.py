@@ -326,6 +326,29 @@ def test_a_deep_scrub_reads_every_shard_once_in_strides(
     assert shallow["messages"] == found["messages"]
 
 
+@pytest.mark.parametrize(
+    ("deep", "objects", "reads"),
+    # A shard of 1 MiB has two strides of 512 KiB. A look-up costs what a read does.
+    [(True, 1, 2), (False, 25, 25)],
+)
+def test_a_scrub_pays_for_each_stride_that_it_reads_or_object_that_it_looks_up(
+    models, change, make_context, counted, deep, objects, reads
+):
+    free_ns, paid_ns = (
+        counted(
+            scrub_path(
+                make_context(change(models, cpu={"store_read_ns": each_ns}), "rs:4,2"),
+                shard_bytes=1 * MIB,
+                objects=objects,
+                deep=deep,
+            ),
+            6,
+        )["cpu_ns"]
+        for each_ns in (0, 1000)
+    )
+    assert paid_ns - free_ns == 6 * reads * 1000
+
+
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
 def test_scrubs_read_all_that_there_is_once_in_an_interval(models, make_pool, scheme):
     width = 3 if scheme == "rep:3" else 6

@@ -265,6 +265,17 @@ def test_each_term_of_processor_time_alone(
     assert found["cpu_ns"] == pytest.approx(1000 * full_stripe + encode_ns, abs=1)
 
 
+def test_erasure_coding_takes_its_factor_longer_to_finish_a_transaction(
+    models, change, make_context, counted
+):
+    only = change(models, cpu=no_cpu(kv_finish_ns=1000, ec_kv_finish_factor=1.5))
+    found = counted(write(make_context, only, "rep:3"), 3)
+    assert found["kv_ns"] == 3 * 1000
+    # Nine sub-writes and nine roll-forwards.
+    found = counted(write(make_context, only, "rs:6,3", length=24 * KIB), 9)
+    assert found["kv_ns"] == (9 + 9) * 1500
+
+
 def test_bytes_of_messages_cost_both_sides(models, change, make_context, counted):
     only = change(models, cpu=no_cpu(message_ns_per_byte=1))
     sizes = models.messages
