@@ -28,6 +28,7 @@ from stripesim.sim.durability.bursts import (
 from stripesim.sim.durability.chain import (
     absorption,
     birth_death,
+    bytes_given_loss,
     chain_of,
     mean_absorption,
 )
@@ -613,6 +614,18 @@ def test_stripes_and_sets():
     assert stripe_lost(3, 2, 3, 3) == 1
     assert stripe_lost(2, 1, 2, 4) == pytest.approx(1 / comb(4, 2))
     assert any_of(1e-20, 1e6) == pytest.approx(1e-14)
+
+
+def test_a_loss_destroys_a_whole_stripe_even_if_three_drives_rarely_share_one():
+    # Given 20 stripes of RS(4,2) on 30 drives, each on a given set of three with probability p
+    stripes = 20
+    system = declustered("rs:4,2", 30, stripes=float(stripes))
+    p = comb(27, 3) / comb(30, 6)
+    # Then the three share 0.099 stripes on average, and 1.05 if they share any.
+    shared = stripes * p / (1 - (1 - p) ** stripes)
+    by_hand = shared * system.client_bytes / stripes
+    # Numbers of stripes are Poisson there, whose mean with at least one is p / 2 larger.
+    assert bytes_given_loss(system) == pytest.approx(by_hand, rel=0.005)
 
 
 def test_a_fixed_window_is_kinder_than_a_chain():
