@@ -284,6 +284,23 @@ def test_small_sequential_writes_are_bound_by_the_groups_they_are_in():
         assert 0.9 < bound.iops / reached < 2.5, (cell, bound, reached)
 
 
+def test_a_stream_keeps_a_group_busy_and_two_more_for_each_object_in_flight():
+    # Given sequential writes of 64 KiB to objects of 4 MiB
+    load = {"ops": ["write"], "patterns": ["seq"], "block_sizes_bytes": ["64k"]}
+    kraken = {"parameters": "kraken", "drive": "intel-730", "pg_num": 64}
+
+    def locks_iops(clients, queue_depth):
+        loops = {"clients": clients, "queue_depth": queue_depth, "requests": 10}
+        scenario = scenario_of(kraken, load | loops, ["rep:3"], generation="kraken")
+        return bound_of(scenario, "rep:3", "placement group locks")
+
+    # When half an object or one and a half are in flight, they keep 1 + 1 and 1 + 3 groups busy.
+    half = locks_iops(clients=1, queue_depth=32)
+    assert locks_iops(clients=1, queue_depth=96) / half == pytest.approx(4 / 2)
+    # Each client has its own stream.
+    assert locks_iops(clients=3, queue_depth=32) / half == pytest.approx(3)
+
+
 def test_of_several_workloads_the_mix_of_their_rates_decides():
     each = {"patterns": ["rand"], "block_sizes_bytes": ["4k"], "kind": "open"}
     reads = {**each, "name": "reads", "ops": ["read"]}
