@@ -202,26 +202,46 @@ def test_writes_beyond_the_limit_wait_for_admission_to_one_primary():
     assert at_resources.sum() + waiting.sum() == pytest.approx(3000)
 
 
-def test_two_crowded_osds_both_admit_no_more_than_their_limit():
-    # Given 10,000 reads in flight of two OSDs with equal loads, of which one has thousands in line as well
+@pytest.fixture(scope="module")
+def two_hot():
+    """Return a pool, weights that give half of all reads to a group of each of two OSDs, and their groups."""
     loaded = scenario(30, 100)
     pool = build_pool(loaded, parse_scheme("rep:3"), build_models(loaded))
-    limit = pool.cluster.models.throttle.client_requests_max_count
     primaries = pool.cluster.acting[np.arange(256), pool.primaries]
     weights = np.zeros(256)
     hot = primaries[[0, np.flatnonzero(primaries != primaries[0])[0]]]
     for osd in hot:
         [first, *_] = np.flatnonzero(primaries == osd)
         weights[first] = 0.5
+    return pool, weights, [primaries == osd for osd in hot]
+
+
+def test_two_crowded_osds_both_admit_no_more_than_their_limit(two_hot):
+    # Given 10,000 reads in flight of two OSDs with equal loads, of which one has thousands in line as well
+    pool, weights, groups_of_hot = two_hot
+    limit = pool.cluster.models.throttle.client_requests_max_count
     load = random_load(clients=100, queue_depth=100, read_fraction=1.0)
     at_resources, waiting = requests_in_flight(
         pool, Mix(workload=load.start()), weights, 10_000, np.random.default_rng(2)
     )
     # Then each admits its limit, beside the few at other resources, and all others wait.
-    for osd in hot:
-        assert waiting[primaries == osd].sum() > limit
-        assert limit <= at_resources[primaries == osd].sum() < 1.1 * limit
+    for groups in groups_of_hot:
+        assert waiting[groups].sum() > limit
+        assert limit <= at_resources[groups].sum() < 1.1 * limit
     assert at_resources.sum() + waiting.sum() == pytest.approx(10_000)
+
+
+def test_an_osd_slightly_beyond_its_limit_admits_no_more_either(two_hot):
+    # Given 800 reads in flight of two OSDs that admit 256 each, the second of which has any part of them
+    pool, weights, groups_of_hot = two_hot
+    load = random_load(clients=80, queue_depth=10, read_fraction=1.0)
+    for seed in range(10):
+        at_resources, _ = requests_in_flight(
+            pool, Mix(workload=load.start()), weights, 800, np.random.default_rng(seed)
+        )
+        # Then a few more are at other resources.
+        for groups in groups_of_hot:
+            assert at_resources[groups].sum() < 1.05 * 256, f"seed {seed}"
 
 
 def test_only_first_requests_are_placed():
