@@ -372,6 +372,18 @@ def test_a_sample_sees_the_objects_as_all_requests_leave_them(models, make_pool)
     assert len(sample) == 800 / 4
 
 
+def test_a_sample_does_not_depend_on_the_chunks_of_the_requests(models, make_pool):
+    # Given 20 writes, each to another object, of which one of four is planned
+    pool = make_pool(models, "rep:3")
+    workload = listed([(True, number * 4 * MIB, 4 * KIB) for number in range(20)])
+    planner = RequestPlanner(pool, pool.book(), workload, prefilled=True, every=4)
+    # When they come in parts that are no multiples of four
+    for count in (5, 7, 8):
+        planner.plan(workload.take(count))
+    # Then it is every fourth of all.
+    assert planner.planned.objects.tolist() == [0, 4, 8, 12, 16]
+
+
 def test_a_run_of_a_sample_takes_the_course_of_the_whole_run(models, make_pool):
     """Given an image that fills, when one of four requests runs in a quarter of the time."""
     pool = make_pool(models, "rs:4,2", groups=16, object_bytes=256 * KIB)
