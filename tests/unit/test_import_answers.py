@@ -584,6 +584,20 @@ def test_import_and_page_hold_the_same_bytes_at_the_ratios_of_the_cluster(import
     assert scenario.cluster.backfillfull_ratio == 0.94
 
 
+def test_the_other_hosts_take_a_lost_one_up_to_the_nearfull_ratio(imported):
+    # Given three quarters of each disk in use
+    used_bytes = RAW_BYTES * 3 / 4
+    cluster = imported(kb_used=round(used_bytes / 1024), nearfull_ratio=0.8)
+    rows = capacity_of(cluster)["domains"]
+    assert len(rows) == HOSTS
+    # Then five have 5 % of room each: up to 0.8 for a quarter of the lost one, up to 0.95 for all of it.
+    others = RAW_BYTES * 5 / 6
+    for row in rows:
+        others_used = used_bytes - row["held_bytes"]
+        assert row["room_bytes"] == pytest.approx(0.8 * others - others_used)
+        assert not row["heals"]
+
+
 def test_plan_and_growth_exclude_each_other(imported):
     with pytest.raises(AnswerError, match="--plan"):
         describe_cluster(imported(), plan=True, grow="hosts=+1")
