@@ -55,3 +55,11 @@ def test_a_parameter_at_its_upper_bound_has_a_derivative():
     fitted = fit(lambda values: {"row": 0.1 * values["x"]}, bounds={"x": (0.5, 2.0)})
     assert fitted.parameters[0].value == pytest.approx(2.0, rel=1e-3)
     assert fitted.leverages["row"] == pytest.approx(1.0)
+
+
+def test_an_interval_has_1_96_tolerances_on_either_side_of_a_row_that_is_the_parameter():
+    fitted = fit(lambda values: {"row": values["x"]})
+    low, high = fitted.parameters[0].confidence_interval
+    # One normal value in 40 is beyond either end. The tolerance is 0.1 of the logarithm.
+    assert log(high / 0.25) == pytest.approx(0.196, abs=1e-4)
+    assert log(0.25 / low) == pytest.approx(0.196, abs=1e-4)

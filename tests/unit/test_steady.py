@@ -7,6 +7,7 @@ from scipy.special import stdtrit
 from stripesim.sim.observe.intervals import (
     Interval,
     mser5,
+    ratio_interval,
     student_interval,
     student_quantile,
 )
@@ -95,6 +96,36 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
         covered += found.low <= 0 <= found.high
     # Of 200 intervals of 95 %, 180 to 198 cover unless something is wrong (binomial, 3 in 1000).
     assert 180 <= covered <= 198
+
+
+@pytest.mark.parametrize(
+    ("runs", "is_given"),
+    # Of 19 pairs of neighbours, those in different runs differ: (19 - 2 × 5) / 20 = 0.45, (19 - 2 × 6) / 20.
+    [((4, 4, 3, 3, 3, 3), False), ((3, 3, 3, 3, 2, 4, 2), True)],
+)
+def test_correlated_batches_give_no_interval(runs, is_given):
+    # Given 20 batches in runs of 10 ± 1, whose neighbours correlate by 2 / sqrt(20) = 0.447 by chance
+    signs = np.repeat(np.resize([1.0, -1.0], len(runs)), runs)
+    assert len(signs) == 20 and signs.sum() == 0
+    found = ratio_interval(10 + signs, np.ones(20))
+    assert found.mean == 10
+    assert (found.low is not None) == is_given
+
+
+@pytest.mark.parametrize(
+    ("shrunk", "is_given"),
+    # Independent batches keep the variance of their mean. In one run of 60, it seems to be below 0.4 of it.
+    [(0.3, False), (0.5, True)],
+)
+def test_batches_that_compensate_for_one_another_give_no_interval(shrunk, is_given):
+    # Given 20 long batches, independent of each other, of four short ones that differ by 1 and -1 in turn
+    square = shrunk / (4 - shrunk)
+    long_signs = np.tile([1.0, 1.0, -1.0, -1.0], 5)
+    short = np.repeat(long_signs, 4) * square**0.5 + np.tile([1.0, -1.0], 40)
+    # Then short ones have the variance h² + 1, and sums of four have 16 h² instead of 4 (h² + 1).
+    assert 16 * square / (4 * (square + 1)) == pytest.approx(shrunk)
+    found = ratio_interval(10 + short, np.ones(80))
+    assert (found.low is not None) == is_given
 
 
 def test_half_of_an_interval_is_half_of_its_width():
