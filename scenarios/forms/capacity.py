@@ -302,9 +302,9 @@ def waterfall(
 ) -> tuple[CapacityStep, ...]:
     """Return the steps from raw to usable capacity.
 
-    Bytes are those of all OSDs and of the largest failure domain. A client byte takes `overhead` bytes by the
-    scheme alone, and `padded` bytes with objects padded to whole stripes. `placement` says in words how the
-    `imbalance` comes about, and `units` to what else objects are padded.
+    Bytes are those of all OSDs and of the largest failure domain. On the OSDs that are left, a client byte
+    takes `overhead` bytes by the scheme alone, and `padded` bytes with objects padded to whole stripes.
+    `placement` says in words how the `imbalance` comes about, and `units` to what else objects are padded.
 
     >>> from stripesim.models.provenance import Provenance
     >>> given = Provenance("given", "an example")
@@ -337,7 +337,7 @@ def waterfall(
         CapacityStep(
             "overhead",
             even / overhead,
-            f"/ {overhead:g}: bytes stored per client byte",
+            f"/ {overhead:.4g}: bytes stored per client byte on the OSDs that are left",
         ),
         CapacityStep(
             "padding",
@@ -387,13 +387,13 @@ def capacity_of(
         if after is not None:
             left_bytes = raw - after.lost_bytes
             usable_safe = usable_bytes(
-                left_bytes, fill.nearfull_ratio, stored, after.imbalance
+                left_bytes, fill.nearfull_ratio, stored * after.kept, after.imbalance
             )
             steps = waterfall(
                 raw,
                 after.lost_bytes,
-                overhead,
-                stored,
+                overhead * after.kept,
+                stored * after.kept,
                 fill,
                 imbalance=after.imbalance,
                 placement=_placement_words(scenario, heals=after.heals),
@@ -502,6 +502,7 @@ class _AfterLoss(NamedTuple):
     lost_bytes: float
     imbalance: float  # of the OSDs that are left
     heals: bool  # there is a domain for every shard
+    kept: float  # share of all shards that the OSDs have which are left, 1 once they have healed
 
 
 def _after_loss(
@@ -516,14 +517,19 @@ def _after_loss(
     A scheme of one shard loses nothing, because it would lose data.
     """
     if scheme.width == 1:
-        return _AfterLoss(0.0, imbalance_of(shards_on_osds(acting), sizes), heals=False)
+        imbalance = imbalance_of(shards_on_osds(acting), sizes)
+        return _AfterLoss(0.0, imbalance, heals=False, kept=1.0)
     lost = largest_domain(sizes, healing.of_osds)
     heals = healing.domains > healing.shards
     if heals:
         acting = up_sets(scenario, scheme, OsdWeights(out=lost), rebalanced=True)
     left = without(sizes, lost)
     lost_bytes = sum(sizes.values()) - sum(left.values())
-    return _AfterLoss(lost_bytes, imbalance_of(shards_on_osds(acting), left), heals)
+    shards = shards_on_osds(acting)
+    kept = 1.0
+    if not heals:
+        kept = sum(shards.get(osd, 0.0) for osd in left) / sum(shards.values())
+    return _AfterLoss(lost_bytes, imbalance_of(shards, left), heals, kept)
 
 
 def without(sizes: Mapping[int, float], lost: Iterable[int]) -> dict[int, float]:

@@ -395,3 +395,17 @@ def test_a_host_that_holds_more_shards_than_can_be_missing_is_told(
     warnings = warnings_of(asked, build_models(asked))
     found = [line for line in warnings if "a host holds" in line]
     assert [told in line for line in found] == ([True] if told else [])
+
+
+@pytest.mark.parametrize(("hosts", "spare"), [(3, 0), (4, 1)])
+def test_three_copies_are_safe_up_to_nearfull_with_a_host_gone(hosts, spare):
+    """Three hosts of 8 TB keep two copies, each whole. Four have three copies on the three that are left."""
+    asked = cluster(
+        'schemes=["rep:3"]', f"cluster.hosts={hosts}", "cluster.osds_per_host=1", "cluster.drive_bytes=8TB",
+        "cluster.parameters=pacific", 'cluster.drive="nvme-tlc"', "cluster.upmap_max_deviation=1",
+    )  # fmt: skip
+    models = build_models(asked)
+    held = capacity_of(asked, "rep:3", models, drives_of(asked, models))
+    assert held.spare_domains == spare
+    assert held.usable_bytes_safe == pytest.approx(0.85 * 8e12, rel=0.02)
+    assert held.steps[-1].left_bytes == pytest.approx(held.usable_bytes_safe)

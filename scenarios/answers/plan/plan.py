@@ -680,8 +680,9 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
     """List the assumptions behind the numbers."""
     assumptions = [
         "usable_bytes_safe = raw × (1 − largest domain) × nearfull ratio / overhead / padding / imbalance, "
-        "how full the fullest OSD then is over the mean, with the groups placed again. Objects are padded "
-        "to whole stripes. Metadata and other pools are not included",
+        "how full the fullest OSD then is over the mean, with the groups placed again. Without a spare "
+        "domain, the overhead is that of the shards left. Objects are padded to whole stripes. Metadata "
+        "and other pools are not included",
         f"rates and latencies: mean over {_narrow_words(plan)} with a 95 % interval (Student's t), for "
         "the slowest kind of request and the one with the highest latency",
         "rebuild_s: an idle cluster rebuilds a sample of objects, extrapolated to an OSD at the "
