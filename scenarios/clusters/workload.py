@@ -1,42 +1,36 @@
 """Read workloads from fio's JSON, or from a result folder of CBT (the Ceph benchmarking tool)."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from stripesim.models.documents import document_in
-from stripesim.models.problems import MeasuredError, file_reason
+from stripesim.models.problems import MeasuredError
+from stripesim.scenarios.clusters.fio import (
+    FioDirection,
+    FioJob,
+    block_bytes,
+    check_rate,
+    count,
+    latency_mean_ns,
+    percentile_ns,
+    rate_of,
+    read_fio_jobs,
+)
 
-_NS_PER_US = 1000.0
 _FILES_MAX = 10_000
-_BYTES_MAX = 64 << 20
-_UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
+_OPS = ("read", "write")
 
 
 def import_fio(path: Path) -> list[dict[str, Any]]:
-    """Read the jobs of a fio JSON file."""
-    try:
-        text = (
-            path.read_text(encoding="utf-8-sig")
-            if path.stat().st_size <= _BYTES_MAX
-            else ""
-        )
-        document = document_in(text)
-        jobs = document["jobs"]
-        rows = [row for job in jobs for row in _job(document, job)]
-    except OSError as error:
-        raise MeasuredError(
-            f"{path}: got {file_reason(error)}, wanted a readable file"
-        ) from None
-    except UnicodeDecodeError:
-        raise MeasuredError(
-            f"{path}: got a binary file, wanted the JSON of fio"
-        ) from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise MeasuredError(
-            f"{path}: got no fio results, wanted the output of `fio --output-format=json`"
-        ) from None
+    """Read the jobs of a fio JSON file. The clones of a job (``numjobs``) are clients of one workload.
+
+    Raises
+    ------
+    MeasuredError
+        If the file is no output of fio, a job ended with an error, or none moved data.
+    """
+    rows = [row for job in read_fio_jobs(path) for row in _rows_of(job)]
     if not rows:
         raise MeasuredError(
             f"{path}: jobs: got none that moved data, wanted one at least"
@@ -70,71 +64,68 @@ def import_cbt(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _job(
-    document: Mapping[str, Any], job: Mapping[str, Any]
-) -> Iterator[dict[str, Any]]:
-    options = {**document.get("global options", {}), **job.get("job options", {})}
-    pattern = (
-        "rand"
-        if "rand" in str(options.get("rw", options.get("readwrite", "")))
-        else "seq"
-    )
-    sides = {op: job.get(op, {}) for op in ("read", "write")}
-    moved = {
-        op: side
-        for op, side in sides.items()
-        if side.get("total_ios", side.get("iops", 0))
-    }
-    rates = {op: float(side.get("iops", 0)) for op, side in moved.items()}
-    for op, side in moved.items():
-        ios = side.get("total_ios") or 0
-        size = _size(options.get("bs", "4k"))
-        if ios and side.get("io_bytes"):
-            size = round(side["io_bytes"] / ios)
+def _rows_of(job: FioJob) -> Iterator[dict[str, Any]]:
+    """Yield a row for the reads and one for the writes of a job, as far as it has them."""
+    moved = [op for op in _OPS if any(entry.has_moved for entry in job.directions(op))]
+    rates = {op: rate_of(job.directions(op)) for op in moved}
+    for op in moved:
+        directions = job.directions(op)
+        check_rate(job.path, rates[op], op)
         workload: dict[str, Any] = {
-            "patterns": [pattern],
-            "block_sizes_bytes": [size],
-            "queue_depth": int(options.get("iodepth", 1)),
-            "clients": int(options.get("numjobs", 1)),
+            "patterns": [_pattern(job)],
+            "block_sizes_bytes": [_block_bytes(job, directions)],
+            "queue_depth": job.option("iodepth", "1", count),
+            "clients": job.clients,
         }
-        if len(moved) == 2:
+        if len(moved) == len(_OPS):
             workload["read_fraction"] = round(rates["read"] / sum(rates.values()), 4)
         else:
             workload["ops"] = [op]
-        if str(options.get("rate_iops", "")).isdigit():
-            workload |= {"kind": "open", "rate_per_s": float(options["rate_iops"])}
+        limits = job.option("rate_iops", "0", _rate_limits)
+        # Each clone has a limit of its own for reads, and one for writes.
+        limit_per_s = job.clients * sum(limits[op] for op in moved)
+        if all(limits[op] for op in moved):
+            workload |= {"kind": "open", "rate_per_s": float(limit_per_s)}
         yield {
-            "job": job.get("jobname", ""),
+            "job": job.name,
             "op": op,
             "workload": workload,
-            "measured": _measured(side),
+            "measured": {
+                "iops": rates[op],
+                "throughput_bytes_per_s": sum(one.bytes_per_s for one in directions),
+                "latency_mean_ns": latency_mean_ns(directions)
+                or latency_mean_ns(directions, lambda one: one.completion_mean_ns),
+                "latency_p99_ns": percentile_ns(directions, "99.000000"),
+            },
         }
 
 
-def _size(text: object) -> int:
-    size = re.match(r"(\d+)\s*([kmgt]?)", str(text).lower())
-    if size is None:
-        return 4096
-    return int(size[1]) * _UNITS[size[2]]
+def _pattern(job: FioJob) -> str:
+    kind = str(job.options.get("rw", job.options.get("readwrite", "")))
+    return "rand" if "rand" in kind else "seq"
 
 
-def _measured(side: Mapping[str, Any]) -> dict[str, Any]:
-    """Return rates, mean and 99th percentile. Older releases of fio print microseconds."""
-    scales = {"lat_ns": 1.0, "clat_ns": 1.0, "lat": _NS_PER_US, "clat": _NS_PER_US}
-    means = (
-        side[key]["mean"] * scale
-        for key, scale in scales.items()
-        if side.get(key, {}).get("mean")
-    )
-    tails = (
-        (side.get(key, {}).get("percentile", {}).get("99.000000"), scales[key])
-        for key in ("clat_ns", "clat")
-    )
-    return {
-        "iops": float(side.get("iops", 0)),
-        "throughput_bytes_per_s": float(side.get("bw_bytes", side.get("bw", 0) * 1024)),
-        "latency_mean_ns": next(means, None),
-        "latency_p99_ns": next(
-            (value * scale for value, scale in tails if value is not None), None
-        ),
-    }
+def _block_bytes(job: FioJob, directions: Sequence[FioDirection]) -> int:
+    """Return the mean size of the requests [B], by the options if fio did not count them."""
+    requests = sum(direction.total_ios or 0 for direction in directions)
+    moved_bytes = sum(direction.io_bytes for direction in directions)
+    if requests and moved_bytes:
+        return round(moved_bytes / requests)
+    return job.option("bs", "4k", block_bytes)
+
+
+def _rate_limits(text: str) -> dict[str, int]:
+    """Parse ``rate_iops`` of reads and writes [1/s], 0 without a limit. One number applies to both."""
+    first, *others = text.split(",")
+    limit = _rate_limit(first)
+    if not others:
+        return {"read": limit, "write": limit}
+    return {"read": limit, "write": _rate_limit(others[0])}
+
+
+def _rate_limit(text: str) -> int:
+    """Parse a rate with fio's units, which are powers of 1024 here too."""
+    match = re.fullmatch(r"(\d{0,12})([kKmM]?)", text)
+    if match is None:
+        raise ValueError(f"got {text}, wanted requests per second such as 500")
+    return int(match[1] or 0) << {"": 0, "k": 10, "m": 20}[match[2].lower()]

@@ -397,8 +397,35 @@ def test_a_fio_job_is_a_workload_with_its_measurements(tmp_path):
     )
     assert import_cbt(tmp_path)[0]["file"] == "json_output.0"
     (tmp_path / "other").write_text("{}")
-    with pytest.raises(MeasuredError, match="no fio results"):
+    with pytest.raises(MeasuredError, match="wanted the JSON that fio writes"):
         import_fio(tmp_path / "other")
+
+
+def clone_of(iops, latency_ns):
+    """Return fio's entry for one of two clones of a job that is limited to 500 requests/s."""
+    measured = {"total_ios": 1000, "iops": iops, "lat_ns": {"mean": latency_ns}}
+    options = {"rw": "randread", "numjobs": "2", "rate_iops": "500"}
+    return {"jobname": "a", "job options": options, "read": measured}
+
+
+def test_the_clones_of_a_fio_job_are_one_workload(tmp_path):
+    entries = [clone_of(100.0, 1e6), clone_of(300.0, 2e6)]
+    (tmp_path / "clones").write_text(json.dumps({"jobs": entries}))
+    (row,) = import_fio(tmp_path / "clones")
+    assert row["workload"]["clients"] == 2
+    # Each clone has its own limit.
+    assert row["workload"]["rate_per_s"] == 2 * 500
+    assert row["measured"]["iops"] == 100 + 300
+    # 100 requests of 1 ms and 300 of 2 ms each second.
+    assert row["measured"]["latency_mean_ns"] == 1.75e6
+
+
+def test_a_fio_job_with_requests_at_no_rate_is_refused(tmp_path):
+    measured = {"total_ios": 1, "iops": 0.0}
+    job = {"job options": {"rw": "randrw"}, "read": measured, "write": measured}
+    (tmp_path / "still").write_text(json.dumps({"jobs": [job]}))
+    with pytest.raises(MeasuredError, match="still: jobs: got no read requests"):
+        import_fio(tmp_path / "still")
 
 
 @pytest.mark.parametrize(

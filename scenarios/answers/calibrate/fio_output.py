@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Final
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import Any, Final
 
 from stripesim.calibration.measured.rows import METRICS, mean_latency_bounds_ms
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import is_scheme
-from stripesim.models.documents import document_in
-from stripesim.models.problems import MeasuredError, Problem, one_line
+from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.answers.calibrate.rows import (
     CalibrationRow,
     Load,
@@ -32,6 +28,18 @@ from stripesim.scenarios.cells.measured import (
 from stripesim.scenarios.cells.models import build_models, device_set
 from stripesim.scenarios.cells.notes import slow_class
 from stripesim.scenarios.cells.run import run_cell
+from stripesim.scenarios.clusters.fio import (
+    FioDirection,
+    FioJob,
+    ValueT,
+    block_bytes,
+    check_rate,
+    count,
+    latency_mean_ns,
+    percentile_ns,
+    rate_of,
+    read_fio_jobs,
+)
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import Scenario, load_scenario
 from stripesim.sim.ceph.cluster import Models
@@ -49,34 +57,6 @@ _PERCENTILES: Final = {
     "latency_p95_ms": "95.000000",
     "latency_p99_ms": "99.000000",
 }
-
-
-class _FioObject(BaseModel):
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
-
-
-class _Latency(_FioObject):
-    mean: float = Field(default=0.0, ge=0)
-    percentile: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
-
-
-class _Direction(_FioObject):
-    iops: float = 0.0
-    lat_ns: _Latency = Field(default_factory=_Latency)
-    clat_ns: _Latency = Field(default_factory=_Latency)
-
-
-class _FioJob(_FioObject):
-    jobname: str = ""
-    error: int = 0
-    options: dict[str, Any] = Field(default_factory=dict, alias="job options")
-    read: _Direction = Field(default_factory=_Direction)
-    write: _Direction = Field(default_factory=_Direction)
-
-
-class _FioOutput(_FioObject):
-    options: dict[str, Any] = Field(default_factory=dict, alias="global options")
-    jobs: list[_FioJob] = Field(min_length=1)
 
 
 @dataclass(frozen=True)
@@ -224,34 +204,20 @@ def read_fio(path: Path) -> FioLoad:
     MeasuredError
         If the file is no output of fio, or holds several loads.
     """
-    output = _read(path)
-    jobs = output.jobs
-    options = [{**output.options, **job.options} for job in jobs]
-    op, pattern = _load_of(path, options)
-    _check_one_size(path, options)
-    clients = sum(_whole(path, each, "numjobs", 1) for each in options)
-    if len(jobs) > 1 and any("numjobs" in each for each in options):
-        # Without group_reporting each clone of a job has an entry.
-        clients = len(jobs)
-    directions = [getattr(job, op) for job in jobs]
-    iops = sum(direction.iops for direction in directions)
-    if not 0 < iops < inf:
-        raise MeasuredError(
-            Problem(place=str(path), key="jobs", got=f"no {op} requests", wanted="some")
-        )
-    failed = [job.error for job in jobs if job.error]
-    if failed:
-        got, wanted = f"error {failed[0]}", "jobs that ended without one"
-        raise MeasuredError(
-            Problem(place=str(path), key="jobs", got=got, wanted=wanted)
-        )
-    queue_depth = _common(path, options, "iodepth", "1", _count)
-    measured = {"iops": iops, **_latencies(directions, iops)}
+    jobs = read_fio_jobs(path)
+    op, pattern = _load_of(jobs)
+    _check_one_size(jobs)
+    directions = [direction for job in jobs for direction in job.directions(op)]
+    iops = rate_of(directions)
+    check_rate(path, iops, op)
+    clients = sum(job.clients for job in jobs)
+    queue_depth = _common(jobs, "iodepth", "1", count)
+    measured = {"iops": iops, **_latencies(directions)}
     _check_in_flight(path, measured, clients * queue_depth)
     return FioLoad(
         op=op,
         pattern=pattern,
-        block_bytes=_common(path, options, "bs", "4k", _block_bytes),
+        block_bytes=_common(jobs, "bs", "4k", block_bytes),
         clients=clients,
         queue_depth=queue_depth,
         measured=measured,
@@ -298,54 +264,12 @@ def _row(path: Path, schemes: Sequence[str]) -> CalibrationRow:
     )
 
 
-def read_output(path: Path, wanted: str) -> dict[str, Any]:
-    """Read the JSON document in the output of a program.
-
-    Raises
-    ------
-    MeasuredError
-        If there is none. The message states what is `wanted`.
-    """
-    try:
-        # PowerShell puts a byte order mark before what it redirects.
-        document: dict[str, Any] = document_in(path.read_text("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise MeasuredError(
-            Problem(
-                place=str(path),
-                got="a text that is not UTF-8",
-                wanted=f"{wanted}, in UTF-8",
-            )
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise MeasuredError(
-            Problem(place=str(path), got=one_line(error), wanted=wanted)
-        ) from None
-    return document
-
-
-def _read(path: Path) -> _FioOutput:
-    wanted = "the JSON that fio writes with --output-format=json"
-    document = read_output(path, wanted)
-    try:
-        return _FioOutput.model_validate(document)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise MeasuredError(
-            Problem(
-                place=str(path),
-                key=".".join(map(str, first["loc"])),
-                detail=f"{first['msg']}, wanted {wanted}",
-            )
-        ) from None
-
-
-def _load_of(path: Path, options: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-    kind = _common(path, options, "rw", "", str)
+def _load_of(jobs: Sequence[FioJob]) -> tuple[str, str]:
+    kind = _common(jobs, "rw", "", str)
     if kind not in _LOADS:
         raise MeasuredError(
             Problem(
-                place=str(path),
+                place=str(jobs[0].path),
                 key="rw",
                 got=str(kind or "nothing"),
                 wanted=f"one of {', '.join(_LOADS)}",
@@ -355,77 +279,45 @@ def _load_of(path: Path, options: Sequence[Mapping[str, Any]]) -> tuple[str, str
 
 
 def _common(
-    path: Path,
-    options: Sequence[Mapping[str, Any]],
-    key: str,
-    default: str,
-    convert: Any,
-) -> Any:
+    jobs: Sequence[FioJob], key: str, default: str, convert: Callable[[str], ValueT]
+) -> ValueT:
     """Return an option that all jobs of a file share."""
-    values = {str(each.get(key, default)) for each in options}
+    values = {str(job.options.get(key, default)) for job in jobs}
     if len(values) > 1:
         raise MeasuredError(
             Problem(
-                place=str(path),
+                place=str(jobs[0].path),
                 key=key,
                 got=", ".join(sorted(values)),
                 wanted="one load per file",
             )
         )
-    value = values.pop()
-    try:
-        return convert(value)
-    except ValueError as error:
-        raise MeasuredError(
-            Problem(place=str(path), key=key, detail=one_line(error))
-        ) from None
+    return jobs[0].option(key, default, convert)
 
 
-def _check_one_size(path: Path, options: Sequence[Mapping[str, Any]]) -> None:
+def _check_one_size(jobs: Sequence[FioJob]) -> None:
     """Refuse a load with requests of several sizes."""
     for key in ("bsrange", "bssplit"):
-        for each in options:
-            if key in each:
+        for job in jobs:
+            if key in job.options:
+                place, got = str(job.path), str(job.options[key])
                 wanted = "bs: requests of one size"
                 raise MeasuredError(
-                    Problem(place=str(path), key=key, got=str(each[key]), wanted=wanted)
+                    Problem(place=place, key=key, got=got, wanted=wanted)
                 )
 
 
-def _count(text: str) -> int:
-    if not re.fullmatch(r"[1-9]\d{0,6}", text):
-        raise ValueError(f"got {text}, wanted a number above 0")
-    return int(text)
-
-
-def _block_bytes(text: str) -> int:
-    """Parse fio's block size, with units that are powers of 1024. Use the first of several sizes."""
-    match = re.fullmatch(r"(\d{1,12})([kKmMgG]?)(?:i?[bB])?(?:,.*)?", text)
-    if match is None or int(match[1]) == 0:
-        raise ValueError(f"got {text}, wanted a size such as 4k")
-    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2].lower()]
-
-
-def _whole(path: Path, options: Mapping[str, Any], key: str, default: int) -> int:
-    try:
-        return _count(str(options.get(key, default)))
-    except ValueError as error:
-        raise MeasuredError(
-            Problem(place=str(path), key=key, detail=one_line(error))
-        ) from None
-
-
-def _latencies(directions: Sequence[_Direction], iops: float) -> dict[str, float]:
+def _latencies(directions: Sequence[FioDirection]) -> dict[str, float]:
     """Return the mean latency of all jobs [ms], and percentiles if a single entry reports them."""
-    total_ns = sum(direction.lat_ns.mean * direction.iops for direction in directions)
-    latencies = {"latency_mean_ms": total_ns / iops / 1e6} if total_ns else {}
-    if len(directions) > 1:
-        return latencies
-    for metric, key in _PERCENTILES.items():
-        latency_ns = directions[0].clat_ns.percentile.get(key)
-        if latency_ns:
-            latencies[metric] = latency_ns / 1e6
-    return latencies
+    latencies_ns = {"latency_mean_ms": latency_mean_ns(directions)}
+    latencies_ns |= {
+        metric: percentile_ns(directions, key) for metric, key in _PERCENTILES.items()
+    }
+    return {
+        metric: latency_ns / 1e6
+        for metric, latency_ns in latencies_ns.items()
+        if latency_ns
+    }
 
 
 def scheme_of(path: Path, schemes: Sequence[str]) -> str:

@@ -14,9 +14,9 @@ from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.answers.calibrate.fio_output import (
     FioLoad,
     read_fio,
-    read_output,
     scheme_of,
 )
+from stripesim.scenarios.clusters.fio import read_output
 from stripesim.scenarios.schema.units import parse_size_bytes
 
 #: Factor from each unit to that of the quantity.
