@@ -121,3 +121,17 @@ def pg_autoscale_model() -> PgAutoscaleModel:
             ),
         },
     )
+
+
+def autoscaled_pg_num(data_share: float, osds: int, width: int) -> int:
+    """Return the placement groups that Ceph's autoscaler wants for a share of the data on OSDs.
+
+    The share counts as if the OSDs were filled with it, as with the flag ``bulk``.
+
+    Examples
+    --------
+    >>> autoscaled_pg_num(1.0, osds=15, width=8)
+    128
+    """
+    model = pg_autoscale_model()
+    return model.wanted(raw_used_fraction=data_share, osds=osds, width=width)

@@ -9,6 +9,7 @@ import numpy as np
 from stripesim.calibration.measured.hardware import MeasuredHardware, on_hardware
 from stripesim.calibration.measured.rows import MeasuredRow
 from stripesim.models.coding import parse_scheme
+from stripesim.models.placement.pg_autoscale import autoscaled_pg_num
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import slow_class
 from stripesim.scenarios.cells.run import run_cell
@@ -46,8 +47,6 @@ _ARRIVALS_S = 3.0
 #: Deviation at which Ceph's balancer stops. It is on, and in mode upmap, since Octopus
 #: (src/pybind/mgr/balancer/module.py).
 UPMAP_MAX_DEVIATION = 5
-#: Placement groups per OSD that the autoscaler aims at, used if a source does not state their number.
-PGS_PER_OSD = 100
 # Columns that grow with the hosts.
 _RATES = (
     "iops",
@@ -67,15 +66,10 @@ _OBJECTS_PER_GROUP = 8
 
 
 def groups_of(row: MeasuredRow) -> int:
-    """Return the placement groups of a row, by default the power of two of the autoscaler."""
+    """Return the placement groups of a row, by default those of the autoscaler for the only pool."""
     if row.pg_num is not None:
         return row.pg_num
-    return autoscaled_pg_num(row.osds, parse_scheme(row.scheme).width)
-
-
-def autoscaled_pg_num(osds: int, width: int) -> int:
-    """Return the power of two that the autoscaler chooses for the only pool of OSDs."""
-    return int(2 ** max(0, round(np.log2(osds * PGS_PER_OSD / width))))
+    return autoscaled_pg_num(1.0, row.osds, parse_scheme(row.scheme).width)
 
 
 def is_step(rounds: int) -> bool:

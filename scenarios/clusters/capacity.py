@@ -15,7 +15,10 @@ from stripesim.models.placement import (
     pg_sets,
 )
 from stripesim.models.placement.balancer import balanced_sets
-from stripesim.models.placement.pg_autoscale import pg_autoscale_model
+from stripesim.models.placement.pg_autoscale import (
+    autoscaled_pg_num,
+    pg_autoscale_model,
+)
 from stripesim.scenarios.clusters.cluster import (
     MANAGER_POOLS,
     ImportedCluster,
@@ -41,7 +44,6 @@ from stripesim.scenarios.forms.pg_settings import (
     DEVIATIONS,
     PgChoice,
     PgOption,
-    autoscaled_pg_num,
 )
 
 #: Bytes or shards by OSD.

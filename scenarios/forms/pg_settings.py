@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.documents import Documented
-from stripesim.models.placement import pg_autoscale
+from stripesim.models.placement.pg_autoscale import autoscaled_pg_num
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.capacity import capacity_of, drives_of
@@ -156,15 +156,6 @@ def _settings_text(option: PgOption, plain_words: str) -> str:
     if option.max_deviation is not None:
         balancer = f"a balancer (upmap_max_deviation {option.max_deviation})"
     return f"{option.pg_num:,} placement groups and {balancer}"
-
-
-def autoscaled_pg_num(data_share: float, osds: int, width: int) -> int:
-    """Return the placement groups that Ceph's autoscaler wants for a share of the data on OSDs.
-
-    The share counts as if the OSDs were filled with it, as with the flag ``bulk``.
-    """
-    model = pg_autoscale.pg_autoscale_model()
-    return model.wanted(raw_used_fraction=data_share, osds=osds, width=width)
 
 
 def pg_choice_of(scenario: Scenario, scheme: str, pool: str = "POOL") -> PgChoice:

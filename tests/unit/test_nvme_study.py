@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -354,6 +355,10 @@ def test_groups_are_those_of_the_autoscaler_where_they_are_not_stated():
     )
     assert row.pg_num is None
     assert groups_of(row) == 128
+    # 15 × 100 / 8 = 187.5, nearer to 128 than to 256.
+    assert groups_of(replace(row, nodes=15, osds_per_node=1)) == 128
+    # 1 × 100 / 8 = 12.5, below the least number.
+    assert groups_of(replace(row, nodes=1, osds_per_node=1)) == 32
 
 
 def test_a_slower_processor_is_slower_by_stage_and_frame_but_not_by_byte():

@@ -2,13 +2,13 @@
 
 import pytest
 
+from stripesim.models.placement.pg_autoscale import autoscaled_pg_num
 from stripesim.scenarios.answers.plan.figure import placement_figure
 from stripesim.scenarios.clusters.capacity import pg_choices
 from stripesim.scenarios.clusters.cluster import import_cluster
 from stripesim.scenarios.forms.pg_settings import (
     PgChoice,
     PgOption,
-    autoscaled_pg_num,
     merged_commands,
     pg_choice_of,
 )

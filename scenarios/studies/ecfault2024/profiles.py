@@ -64,7 +64,7 @@ class Profile(ScenarioTable):
         scenario = _load({**own, **sets})
         if self.pg_autoscale is None:
             return scenario
-        pg_num = autoscaled_pg_num(
+        pg_num = profile_pg_num(
             scenario,
             parse_scheme(code),
             study_model(),
@@ -120,7 +120,7 @@ def parse_profiles(text: str, where: str = FILE) -> tuple[Profile, ...]:
     return tuple(values.values())
 
 
-def autoscaled_pg_num(
+def profile_pg_num(
     scenario: Scenario,
     scheme: RedundancyScheme,
     study: StudyModel,

@@ -13,8 +13,8 @@ import numpy as np
 from stripesim.calibration.measured.hardware import scaled_times
 from stripesim.models.coding import parse_scheme
 from stripesim.models.cpu import CpuModel
+from stripesim.models.placement.pg_autoscale import autoscaled_pg_num
 from stripesim.models.problems import NotComputedError, one_line
-from stripesim.scenarios.cells.measured import autoscaled_pg_num
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.clusters.hardware import op_shards_of
@@ -244,7 +244,7 @@ def _requests(row: ObjectRow, width: int) -> int:
 
 def _autoscaled(cluster: DescribedCluster, width: int) -> int:
     osds = cluster.hosts * cluster.osds_per_host
-    return min(_PG_NUM_MAX, autoscaled_pg_num(osds, width))
+    return min(_PG_NUM_MAX, autoscaled_pg_num(1.0, osds, width))
 
 
 def models_of(scenario: Scenario, cluster: DescribedCluster) -> Models:
