@@ -198,7 +198,7 @@ class CephLRC(LocalCode):
     patterns of full rank, and `can_decode` follows the decoder.
 
     Deviation: Ceph interleaves data and parity shards, whereas data come first here. The groups are the same
-    up to this renumbering.
+    up to this renumbering, which `ceph_order` states.
 
     References
     ----------
@@ -233,6 +233,17 @@ class CephLRC(LocalCode):
             | {self.first_local + index}
             for index in range(count)
         )
+
+    @property
+    def ceph_order(self) -> Sequence[int]:
+        """Shard at each place of a placement group in Ceph, group by group: data, parities, local parity.
+
+        Examples
+        --------
+        >>> ceph_lrc(4, 2, 3).ceph_order
+        (0, 1, 4, 6, 2, 3, 5, 7)
+        """
+        return tuple(shard for group in self.groups for shard in sorted(group))
 
     @property
     def coefficients(self) -> Bytes:

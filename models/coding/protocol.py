@@ -6,7 +6,7 @@ appear several times, so that codes that read parts of chunks fit the same types
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
@@ -146,6 +146,11 @@ class RedundancyScheme(ABC):
     def storage_overhead(self) -> float:
         """Bytes stored per byte of data, without padding."""
         return self.width / self.k
+
+    @property
+    def ceph_order(self) -> Sequence[int]:
+        """Shard at each place of a placement group in Ceph, all shards once."""
+        return range(self.width)
 
     @property
     def failures_tolerated(self) -> int:

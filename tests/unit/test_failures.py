@@ -6,6 +6,7 @@ from which one OSD at a time was marked out.
 
 import gzip
 import json
+from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -43,6 +44,13 @@ def whole_map(crush, pool, **exceptions):
     return OsdMap(crush, present, present, full, full, (pool,), **exceptions)
 
 
+def scheme_of(pool, data_shards):
+    """Return replication, or a Reed-Solomon code."""
+    if pool.kind == "replicated":
+        return f"rep:{pool.size}"
+    return f"rs:{data_shards},{pool.size - data_shards}"
+
+
 def pool_failures(osd_map, pool, stored_bytes, *, data_shards=1, **more):
     """Return a pool of one cluster with the bytes of each group."""
     count = len(stored_bytes)
@@ -53,6 +61,7 @@ def pool_failures(osd_map, pool, stored_bytes, *, data_shards=1, **more):
     )
     imported = SimpleNamespace(
         placed=pool,
+        scheme=more.get("scheme", scheme_of(pool, data_shards)),
         overhead=pool.size / data_shards,
         min_size=more.get("min_size", 2),
         allocated_bytes=more.get("allocated_bytes"),
@@ -354,6 +363,50 @@ def test_what_a_pool_allocates_counts_and_not_what_it_stores():
     failures = pool_failures(osd_map, pool, [100] * 4, min_size=1, allocated_bytes=1000)
     assert failures.allocated_bytes.tolist() == [125] * 4
     assert failures.shard_bytes.tolist() == [100] * 4
+
+
+@pytest.mark.parametrize(
+    ("scheme", "width", "lost_sets"),
+    [
+        # Reed-Solomon rebuilds from any 4 shards.
+        ("rs:4,3", 7, 0),
+        # 8 of the 35 sets of 4 shards lack rank 4.
+        ("shec:4,3,2", 7, 8),
+        # Two groups of three shards and a local parity, which repairs one shard. Two parities over all groups
+        # repair two of the three. Sets that miss 4 of one group: 2, all lost. 3 and 1: 8 of 32, those with
+        # the three shards. 2 and 2: 27 of 36, all but those with both local parities.
+        ("lrc-ceph:4,2,3", 8, 37),
+    ],
+)
+def test_a_group_is_lost_if_its_code_cannot_decode_the_shards_left(
+    scheme, width, lost_sets
+):
+    pool = PlacedPool(
+        id=1, name="p", kind="erasure", size=width, pg_num=1, pgp_num=1, rule=2
+    )
+    osd_map = whole_map(build_map(hosts=width, osds_per_host=1), pool)
+    failures = pool_failures(osd_map, pool, [400], data_shards=4, scheme=scheme)
+    dead_sets = combinations(range(width), width - 4)
+    lost = [dead for dead in dead_sets if len(failures.left_without(dead).lost)]
+    assert len(lost) == lost_sets
+
+
+def test_the_places_of_a_layered_code_are_those_of_ceph():
+    pool = PlacedPool(
+        id=1, name="p", kind="erasure", size=8, pg_num=1, pgp_num=1, rule=2
+    )
+    osd_map = whole_map(build_map(hosts=8, osds_per_host=1), pool)
+    failures = pool_failures(
+        osd_map, pool, [400], data_shards=4, scheme="lrc-ceph:4,2,3", min_size=5
+    )
+    row = pg_sets(osd_map, pool).acting[0].tolist()
+    # Ceph's mapping is DD__DD__: places 0, 1 and 2 are of one group, two data shards and a parity. The layer
+    # of all groups has two parities, too few for three shards.
+    left = failures.left_without(row[:3])
+    assert (len(left.lost), len(left.inactive), len(left.at_min_size)) == (1, 1, 0)
+    # Places 0, 1 and 4: the second group repairs its own shard.
+    left = failures.left_without([row[0], row[1], row[4]])
+    assert (len(left.lost), len(left.inactive), len(left.at_min_size)) == (0, 0, 1)
 
 
 def test_three_of_three_hosts_leave_no_place_for_a_lost_shard():

@@ -7,6 +7,7 @@ from itertools import zip_longest
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import NONE, Movement, PoolOutages
 from stripesim.scenarios.clusters.cluster import (
     GroupData,
@@ -16,6 +17,7 @@ from stripesim.scenarios.clusters.cluster import (
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,7 @@ class GroupsLeft:
 
     at_min_size: IntArray  # serve clients, and stop if one more shard is lost
     inactive: IntArray  # serve no clients
-    lost: (
-        IntArray  # of the inactive ones, those that too few shards are left to rebuild
-    )
+    lost: IntArray  # of the inactive ones, those whose shards left cannot be decoded
 
 
 class PoolFailures:
@@ -72,6 +72,7 @@ class PoolFailures:
         self._acting: IntArray = sets.acting.astype(np.int64)
         data = cluster.group_data.get(pool.placed.id) or _even_data(pool)
         self.client_bytes = data.stored_bytes
+        self._scheme = parse_scheme(pool.scheme)
         self._data_shards = round(pool.placed.size / pool.overhead)
         if pool.placed.kind == "replicated":
             self._data_shards = 1
@@ -105,11 +106,24 @@ class PoolFailures:
         alive = (rows != NONE) & ~np.isin(rows, list(osds))
         counts = alive.sum(axis=1)
         least = self.pool.min_size
+        lost = self._is_lost(alive, counts)
         return GroupsLeft(
-            at_min_size=groups[counts == least],
-            inactive=groups[counts < least],
-            lost=groups[counts < self._data_shards],
+            at_min_size=groups[(counts == least) & ~lost],
+            inactive=groups[(counts < least) | lost],
+            lost=groups[lost],
         )
+
+    def _is_lost(self, alive: BoolArray, counts: IntArray) -> BoolArray:
+        """Return True for each group that its shards left cannot rebuild, shape (groups,)."""
+        scheme = self._scheme
+        lost: BoolArray = counts < self._data_shards
+        # Fewer missing shards are always decoded. Codes such as Reed-Solomon leave none to try.
+        is_open = ~lost & (scheme.width - counts > scheme.failures_tolerated)
+        shards = np.array(scheme.ceph_order)
+        for index in np.flatnonzero(is_open):
+            missing = frozenset(shards[~alive[index]].tolist())
+            lost[index] = not scheme.can_decode(missing)
+        return lost
 
     def moves_without(
         self, osds: Collection[int], lost: Iterable[int]
