@@ -26,7 +26,6 @@ _SHARED = re.compile(r"osd (hosts|nodes)|same (host|node)|co-?located", re.IGNOR
 _NUMBERS = (
     "cores_per_node",
     "sockets",
-    "threads_beyond_stated",
     "threads_per_core",
     "public_gbit_per_s",
     "private_gbit_per_s",
@@ -156,6 +155,16 @@ def _wrong_numbers(table: Mapping[str, Any], where: str) -> list[Problem]:
         if key in numbers
         and not (type(numbers[key]) in (int, float) and 0 < numbers[key] < math.inf)
     ]
+    beyond = table.get("threads_beyond_stated", 0)
+    if type(beyond) is not int or beyond < 0:
+        problems.append(
+            Problem(
+                place=where,
+                key="threads_beyond_stated",
+                got=repr(beyond),
+                wanted="a whole number, 0 or more",
+            )
+        )
     networks = table.get("networks", 2)
     if networks not in (0, 1, 2):
         problems.append(

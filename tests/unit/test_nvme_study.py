@@ -146,6 +146,12 @@ def test_pinned_osds_have_the_threads_that_the_source_left_out():
     assert threads == [26, 128]
 
 
+def test_no_threads_beyond_those_stated_may_be_written(tmp_path):
+    clusters = NEW_CLUSTER.replace("[new]", "[new]\nthreads_beyond_stated = 0")
+    rows, tables = load(folder(tmp_path, {}, clusters))
+    assert hardware_of(rows[0], tables, "clusters.toml").threads_beyond_stated == 0
+
+
 @pytest.mark.parametrize(
     ("cpu", "sockets", "factor"),
     [
@@ -217,6 +223,11 @@ def test_a_second_socket_slows_small_requests(tmp_path, cpu, sockets, factor):
             {},
             NEW_CLUSTER.replace("cores_per_node = 32", "cores_per_node = -3"),
             "clusters.toml: [new]: cores_per_node: got -3 ... 0",
+        ),
+        (
+            {},
+            NEW_CLUSTER.replace("[new]", "[new]\nthreads_beyond_stated = -1"),
+            "clusters.toml: [new]: threads_beyond_stated: got -1, wanted ... 0 or more",
         ),
     ],
 )
