@@ -16,7 +16,7 @@ from stripesim.sim.engine.program import SLOWDOWN_UNIT
 
 @dataclass(frozen=True)
 class Topology:
-    """Hosts, racks and sites of OSDs. Racks and sites are numbered in the order of their hosts.
+    """Hosts, racks and sites of OSDs. Racks and sites are numbered in the order of their first hosts.
 
     Parameters
     ----------
@@ -52,8 +52,9 @@ class Topology:
     def _numbers(self, names: Sequence[str] | None) -> IntArray | None:
         if names is None:
             return None
-        _, numbers = np.unique(list(names), return_inverse=True)
-        return numbers.astype(np.int64)[self.osd_hosts]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        of_hosts = np.array([numbers[name] for name in names], dtype=np.int64)
+        return of_hosts[self.osd_hosts]
 
     def count(self, kind: str) -> int:
         """Return the number of hosts (kind "host") or of OSDs."""
@@ -107,7 +108,7 @@ class Topology:
 
 
 def _hosts_of(numbers: Sequence[int], names: Sequence[str] | None) -> list[int]:
-    """Return the hosts in racks or sites, numbered in the order of their hosts."""
+    """Return the hosts in racks or sites, numbered in the order of their first hosts."""
     if not numbers or names is None:
         return []
     in_order = list(dict.fromkeys(names))

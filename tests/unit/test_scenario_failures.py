@@ -52,6 +52,17 @@ image_bytes = "64MiB"
 TOPOLOGY = Topology(np.repeat(np.arange(7, dtype=np.int64), 2), None)
 
 
+def test_racks_have_the_numbers_by_which_events_name_them() -> None:
+    # By the alphabet rack10 would come first.
+    names = ["rack2", "rack10", "rack2"]
+    topology = Topology(np.arange(3, dtype=np.int64), names, names)
+    assert topology.hosts_of_racks([0]) == [0, 2]
+    assert topology.osd_racks is not None
+    assert topology.osd_racks.tolist() == [0, 1, 0]
+    assert topology.osd_sites is not None
+    assert topology.osd_sites.tolist() == [0, 1, 0]
+
+
 def scenario_of(faults: str, **changes: str) -> Scenario:
     text = BASE
     for old, new in changes.items():
