@@ -308,7 +308,7 @@ def _pool(
         warnings.append(
             f"pool {placed.name}: crush_rule {placed.rule}: not in the CRUSH map: not mapped"
         )
-    warnings += _left_out_of_pool(row)
+    warnings += _left_out_of_pool(row, placed)
     counters = documents.pool_counters.get(placed.id)
     return ImportedPool(
         placed=placed,
@@ -477,8 +477,8 @@ def _crush_weights(crush: CrushMap) -> dict[int, float]:
     }
 
 
-def _left_out_of_pool(row: PoolRow) -> list[str]:
-    """Warn of features of a pool that simulations leave out."""
+def _left_out_of_pool(row: PoolRow, placed: PlacedPool) -> list[str]:
+    """Warn of features of a pool that scenarios leave out."""
     warnings = []
     where = f"pool {row.pool_name}"
     if row.tier_of >= 0:
@@ -490,6 +490,16 @@ def _left_out_of_pool(row: PoolRow) -> list[str]:
         warnings.append(
             f"{where}: compression_mode {value_text(mode)}: simulated without compression, and its capacity "
             "is that for data that does not compress"
+        )
+    if placed.pgp_num < placed.pg_num:
+        warnings.append(
+            f"{where}: pgp_num {placed.pgp_num}, fewer than pg_num {placed.pg_num}: groups share their OSDs "
+            "in the cluster, but a scenario places each of them alone, so its OSDs are more evenly full"
+        )
+    if not placed.hashpspool:
+        warnings.append(
+            f"{where}: flag hashpspool is missing: a scenario places the groups as with the flag, on other "
+            "OSDs than the cluster"
         )
     return warnings
 

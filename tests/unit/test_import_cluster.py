@@ -351,6 +351,14 @@ def test_broken_parts_are_named_with_their_key(tmp_path, change, said):
             'pool ec21: erasure code plugin "lrc"',
         ),
         (
+            lambda d: d["osdmap"]["pools"][1].update(pg_placement_num=16),
+            "pool reps: pgp_num 16, fewer than pg_num 32",
+        ),
+        (
+            lambda d: d["osdmap"]["pools"][1].update(flags_names=""),
+            "pool reps: flag hashpspool is missing",
+        ),
+        (
             lambda d: d["osdmap"].update(full_ratio=0.8),
             "full_ratio 0.8, backfillfull_ratio 0.9, nearfull_ratio 0.85: out of order",
         ),
