@@ -6,7 +6,12 @@ from dataclasses import replace
 import numpy as np
 
 from stripesim.models.placement import CrushMap, OsdWeights
-from stripesim.scenarios.cells.placement import crush_of, grown_map_of, stated_weight
+from stripesim.scenarios.cells.placement import (
+    crush_of,
+    grown_map_of,
+    osds_out,
+    stated_weight,
+)
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import ChangeSpec
 from stripesim.scenarios.schema.topology import nanoseconds
@@ -171,10 +176,14 @@ def _last_weight(crush: CrushMap) -> int:
 def _check(scenario: Scenario, index: int, osd_hosts: IntArray) -> None:
     change = scenario.changes[index]
     known = {device.id for device in grown_map_of(scenario).crush.devices}
+    out = osds_out(scenario)
     for place, osd in enumerate(change.osds or ()):
+        where = f"changes.{index}.osds.{place}"
         if osd not in known:
-            where = f"changes.{index}.osds.{place}"
             raise scenario.problem(where, f"{osd}", "an OSD of the CRUSH map")
+        if osd in out and change.kind in ("out", "in"):
+            got = f"{osd}, which cluster.osd_reweights has out"
+            raise scenario.problem(where, got, "an OSD of another weight")
     if not isinstance(change.hosts, tuple):
         return
     hosts_count = int(osd_hosts.max()) + 1

@@ -391,6 +391,19 @@ def osd_hosts(scenario: Scenario) -> IntArray:
     return np.where(known, hosts, -1)
 
 
+def hosts_of_osds_in(scenario: Scenario) -> IntArray:
+    """Return the host of each OSD that is in, −1 for OSDs that are out and for unused OSD numbers."""
+    hosts = osd_hosts(scenario)
+    hosts[[osd for osd in osds_out(scenario) if osd < len(hosts)]] = -1
+    return hosts
+
+
+def osds_out(scenario: Scenario) -> list[int]:
+    """List the OSDs that are out from the start, by their reweights."""
+    reweights = scenario.cluster.osd_reweights
+    return [each.osd for each in reweights if not int(each.weight * WEIGHT_ONE)]
+
+
 def padded_osd_hosts(scenario: Scenario) -> IntArray:
     """Return the host of each OSD, host 0 for OSD numbers that the CRUSH map does not use."""
     cluster = scenario.cluster
@@ -427,15 +440,16 @@ def domain_type(scenario: Scenario, scheme: RedundancyScheme) -> str:
 
 
 def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int | str]:
-    """Return the failure domain of each OSD under a scheme."""
-    hosts = osd_hosts(scenario)
+    """Return the failure domain of each OSD that is in under a scheme."""
+    hosts = hosts_of_osds_in(scenario)
     osds = np.flatnonzero(hosts >= 0).tolist()
     domain = domain_type(scenario, scheme)
     is_listed = (
         scenario.cluster.crush_map is None and not grown_map_of(scenario).new_hosts
     )
     if is_listed:
-        return dict(zip(osds, domains_of_osds(scenario, domain), strict=True))
+        domains = domains_of_osds(scenario, domain)
+        return {osd: domains[osd] for osd in osds}
     named = crush_of(scenario).domains(CRUSH_TYPES.get(domain, domain))
     return {osd: named.get(osd, osd) for osd in osds}
 

@@ -134,7 +134,7 @@ def _changes(
 
 
 def crush_of_pool(
-    crush: CrushMap, rule: Rule, pool_id: int, inside: Collection[int]
+    crush: CrushMap, rule: Rule, pool_id: int, osds: Collection[int]
 ) -> CrushMap:
     """Return the part of a map that a pool's rule reaches, which places the pool's groups identically.
 
@@ -146,8 +146,9 @@ def crush_of_pool(
         The rule of the pool. The result contains no other.
     pool_id
         Number of the pool, which selects its choose_args. They apply to all pools of the result.
-    inside
-        OSDs that are in. All others are left out.
+    osds
+        OSDs that can be drawn, with those that are out: CRUSH draws these and rejects them. All others are
+        left out.
 
     Returns
     -------
@@ -156,11 +157,11 @@ def crush_of_pool(
 
     Notes
     -----
-    Straw2 draws for each item independently, so items that are never drawn can be left out. Maps with buckets
-    of other algorithms stay complete, and OSDs that are out have weight 0 there.
+    Straw2 draws for each item independently, so items that the rule never draws can be left out. Maps with
+    buckets of other algorithms stay complete.
     """
     takes = rule.takes
-    reached = {osd for take in takes for osd in crush.osds_below(take) if osd in inside}
+    reached = {osd for take in takes for osd in crush.osds_below(take) if osd in osds}
     shadows = _shadows(crush)
     roots = [shadows[take][0] if take in shadows else take for take in takes]
     kept = _holders(crush, reached) & _buckets_below(crush, roots)
@@ -176,7 +177,7 @@ def crush_of_pool(
         for shadow_id, (base_id, device_class) in shadows.items()
         if base_id in kept and device_class in classes
     }
-    part = _Part(reached | kept, classes, inside)
+    part = _Part(reached | kept, classes)
     buckets = {bucket.id: bucket for bucket in crush.buckets if bucket.id in kept}
     sets = dict(crush.choose_args)
     args = tuple(
@@ -194,11 +195,10 @@ def crush_of_pool(
 
 
 class _Part(NamedTuple):
-    """The items and device classes that a part of a map keeps, and the OSDs that keep their weights."""
+    """The items and device classes that a part of a map keeps."""
 
     items: Collection[int]
     classes: Collection[str | None]
-    inside: Collection[int]
 
     def pruned(self, bucket: Bucket) -> Bucket:
         """Return a bucket without the items that are left out."""
@@ -227,11 +227,8 @@ class _Part(NamedTuple):
         return [index for index, item in enumerate(items) if item in self.items]
 
     def _weights(self, items: Sequence[int], weights: Sequence[int]) -> tuple[int, ...]:
-        """Return the weights of kept items. An OSD that is out has weight 0."""
-        return tuple(
-            weights[index] if items[index] < 0 or items[index] in self.inside else 0
-            for index in self._kept(items)
-        )
+        """Return the weights of kept items."""
+        return tuple(weights[index] for index in self._kept(items))
 
 
 def _holders(crush: CrushMap, osds: Iterable[int]) -> set[int]:

@@ -338,7 +338,8 @@ def scenario_of(
         **described.cluster,
     }
     osds = {device.id for device in crush.devices}
-    keys |= _usage(cluster, pool, osds) | _exceptions(cluster, pool, osds)
+    keys |= _usage(cluster, pool, osds)
+    keys |= _exceptions(cluster, pool, osds)
     hosts = _hosts_of_map(crush, cluster, described)
     groups = host_groups(hosts)
     sizes: list[Derivation] = []
@@ -359,7 +360,8 @@ def _usage(
 ) -> dict[str, Any]:
     """Return what a pool stores and what these OSDs hold, of all pools, as `[cluster]` has them.
 
-    If no file has the use of each OSD, that of its device class is distributed by estimate.
+    If no file has the use of each OSD, that of its device class is distributed by estimate. OSDs that are out
+    hold nothing.
     """
     keys: dict[str, Any] = {}
     if pool.stored_bytes:
@@ -367,11 +369,12 @@ def _usage(
     used_bytes = {
         osd.id: osd.used_bytes
         for osd in cluster.osds
-        if osd.id in osds and osd.used_bytes is not None
+        if osd.id in osds and osd.is_in and osd.used_bytes is not None
     }
-    if used_bytes.keys() != osds:
+    inside = osds & _osds_in(cluster)
+    if used_bytes.keys() != inside:
         estimated = data_by_osd(cluster)
-        used_bytes = {osd: round(estimated.get(osd, 0.0)) for osd in osds}
+        used_bytes = {osd: round(estimated.get(osd, 0.0)) for osd in inside}
     if any(used_bytes.values()):
         keys["used_bytes"] = [used_bytes.get(osd, 0) for osd in range(max(osds) + 1)]
     return keys
@@ -383,10 +386,11 @@ def _exceptions(
     """Return the reweights and upmaps that place a pool on these OSDs, as `[cluster]` has them."""
     osd_map = cluster.osd_map
     keys: dict[str, list[dict[str, Any]]] = {}
+    weights = {osd: _reweight(cluster, osd) for osd in sorted(osds)}
     reweights = [
-        {"osd": osd, "weight": int(osd_map.weights[osd]) / WEIGHT_ONE}
-        for osd in sorted(osds)
-        if int(osd_map.weights[osd]) < WEIGHT_ONE
+        {"osd": osd, "weight": weight / WEIGHT_ONE}
+        for osd, weight in weights.items()
+        if weight < WEIGHT_ONE
     ]
     if reweights:
         keys["osd_reweights"] = reweights
@@ -400,19 +404,34 @@ def _exceptions(
     return keys
 
 
+def _osds_in(cluster: ImportedCluster) -> set[int]:
+    return {osd.id for osd in cluster.osds if osd.is_in}
+
+
+def _reweight(cluster: ImportedCluster, osd: int) -> int:
+    """Return the reweight of an OSD of the CRUSH map, 16.16 fixed point: 0 if it does not exist."""
+    weights = cluster.osd_map.weights
+    return int(weights[osd]) if osd < len(weights) else 0
+
+
 def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str]:
     """Return the map of a pool as `run` reads it, and its text."""
     full_map = cluster.osd_map.crush
-    inside = {osd.id for osd in cluster.osds if osd.is_in}
     rule = full_map.rule(pool.placed.rule)
-    crush = crush_of_pool(full_map, rule, pool.placed.id, inside)
+    # `run` refuses an OSD in no host. One that is out is left out.
+    osds = _osds_in(cluster) | full_map.domains("host").keys()
+    crush = crush_of_pool(full_map, rule, pool.placed.id, osds)
     text = map_to_text(crush)
     key = f"{pool.key}.crush_rule"
     width = pool.placed.size
     try:
         read = parse_map(text)
+        weights = {
+            device.id: _reweight(cluster, device.id) / WEIGHT_ONE
+            for device in read.devices
+        }
         rows = pg_mappings(
-            read, pool.rule_name, pool.placed.id, pool.placed.pg_num, width
+            read, pool.rule_name, pool.placed.id, pool.placed.pg_num, width, weights
         )
     except ProblemsError as error:
         raise MeasuredError(
@@ -430,11 +449,13 @@ def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str
 def _hosts_of_map(
     crush: CrushMap, cluster: ImportedCluster, described: PoolDescription
 ) -> list[PoolHost]:
-    """Return the hosts of a map in order, which is that of `[[cluster.hosts]]`."""
+    """Return the hosts of a map in order, which is that of `[[cluster.hosts]]`, with OSDs that are out."""
     by_id = {osd.id: osd for osd in cluster.osds}
+    # A stand-in for OSDs that only the CRUSH map has: they are out, so any size will do.
+    (any_osd, *_) = cluster.osds_of(described.pool)
     members: dict[str, list[ImportedOsd]] = {}
     for osd, host in crush.domains("host").items():
-        members.setdefault(host, []).append(by_id[osd])
+        members.setdefault(host, []).append(by_id.get(osd, any_osd))
     cores = described.hardware.cores_by_host
     usual = described.hardware.tables["cores_per_host"]
     return [

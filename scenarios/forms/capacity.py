@@ -30,8 +30,8 @@ from stripesim.scenarios.cells.placement import (
     check_host_count,
     domain_type,
     group_drive_bytes,
+    hosts_of_osds_in,
     osd_domains,
-    osd_hosts,
     padded_osd_hosts,
     up_sets,
 )
@@ -115,7 +115,7 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
     of_hosts = drive_bytes_of_hosts(scenario)
     own_bytes: float | None = cluster.drive_bytes
     if of_hosts:
-        hosts = osd_hosts(scenario)
+        hosts = hosts_of_osds_in(scenario)
         own_bytes = float(np.mean(_by_host(of_hosts, hosts[hosts >= 0])))
     fill = None
     if parameters.table("fill") is not None:

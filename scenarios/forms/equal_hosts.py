@@ -9,8 +9,8 @@ from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.placement import (
     crush_of,
     crush_rule,
+    hosts_of_osds_in,
     osd_domains,
-    osd_hosts,
     site_count,
 )
 from stripesim.scenarios.forms.capacity import drive_bytes_of_hosts
@@ -92,7 +92,9 @@ def _sites_words(keys: dict[str, Any]) -> str:
 def _hosts_of_pool(scenario: Scenario) -> dict[int, int]:
     """Map each OSD that the first scheme may use to its host."""
     host_of = {
-        osd: host for osd, host in enumerate(osd_hosts(scenario).tolist()) if host >= 0
+        osd: host
+        for osd, host in enumerate(hosts_of_osds_in(scenario).tolist())
+        if host >= 0
     }
     if scenario.cluster.crush_map is None:
         return host_of

@@ -125,12 +125,12 @@ class DriveSpec(ScenarioTable):
 
 
 class ReweightSpec(ScenarioTable):
-    """An OSD that takes only a share of its PGs (``ceph osd reweight``)."""
+    """An OSD that takes only a share of its PGs (``ceph osd reweight``), or none because it is out."""
 
     osd: OsdId
     """Number of the OSD."""
-    weight: FillRatio
-    """Share of its PGs that it takes [0 to 1]."""
+    weight: Annotated[float, Field(ge=0, le=1)]
+    """Share of its PGs that it takes [0 to 1]. An OSD of weight 0 is out: CRUSH draws it and rejects it."""
 
 
 class UpmapSpec(ScenarioTable):
@@ -256,7 +256,8 @@ class ClusterSpec(ScenarioTable):
     crush_rule: str | None = Field(default=None, min_length=1)
     """Rule of crush_map that places the pool."""
     osd_reweights: tuple[ReweightSpec, ...] = ()
-    """OSDs of crush_map that take only a share of their PGs, each a table [[cluster.osd_reweights]]."""
+    """OSDs of crush_map that take only a share of their PGs, or none, each a table
+    [[cluster.osd_reweights]]."""
     upmap_items: tuple[UpmapSpec, ...] = ()
     """PGs of the pool on OSDs that the balancer chose, each a table [[cluster.upmap_items]]."""
     cores_per_host: Count = 128

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import generation
 from stripesim.models.problems import AnswerError
 from stripesim.scenarios.answers.cluster import answer_of_cluster, sections_of
 from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.placement import osd_domains
 from stripesim.scenarios.clusters.capacity import capacity_of
 from stripesim.scenarios.clusters.cluster import import_cluster
 from stripesim.scenarios.clusters.counted_scenario import plan_of, scenario_without_map
@@ -206,7 +208,8 @@ def test_an_out_osd_holds_no_data_and_a_down_osd_returns(tmp_path):
         23 * OSD_BYTES, rel=1e-5
     )
     write_scenario(scenario_of(cluster, cluster.pools[0], "m.txt"), tmp_path / "s.toml")
-    assert load_scenario(tmp_path / "s.toml").cluster.osd_count == 23
+    scenario = load_scenario(tmp_path / "s.toml")
+    assert len(osd_domains(scenario, parse_scheme("rep:3"))) == 23
 
 
 def test_hosts_that_differ_become_equal_hosts_of_the_same_raw_capacity(tmp_path):

@@ -37,6 +37,7 @@ from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.schema.units import bytes_text
 from support.messages import states
+from support.reports import OSD_BYTES, report, write_report
 
 DATA = Path(__file__).parent / "data"
 REPORT = DATA / "ceph16-report.json"
@@ -528,3 +529,24 @@ def test_a_scenario_places_a_coded_pool_where_the_cluster_has_it(cluster, tmp_pa
         scheme = parse_scheme(scenario.schemes[0])
         wanted = pg_sets(cluster.osd_map, pool.placed).up
         assert up_sets(scenario, scheme).tolist() == wanted.tolist()
+
+
+def test_a_scenario_places_a_pool_as_the_cluster_does_with_osds_that_are_out(tmp_path):
+    document = report()
+    # One OSD is out, one no longer exists, and one takes half of its groups.
+    document["osdmap"]["osds"][5] |= {"in": 0, "weight": 0.0}
+    document["osdmap"]["osds"][6]["weight"] = 0.5
+    del document["osdmap"]["osds"][9]
+    imported = import_cluster([write_report(tmp_path, document)])
+    (pool,) = imported.pools
+    path = tmp_path / "data.toml"
+    write_scenario(scenario_of(imported, pool, "data.crush"), path)
+    scenario = load_scenario(str(path))
+    scheme = parse_scheme("rep:3")
+    wanted = pg_sets(imported.osd_map, pool.placed).up
+    assert up_sets(scenario, scheme).tolist() == wanted.tolist()
+    # 24 OSDs without those two.
+    models = build_models(scenario)
+    capacity = scheme_capacity(scenario, "rep:3", models, drives_of(scenario, models))
+    assert capacity.osds == 22
+    assert capacity.raw_bytes == pytest.approx(22 * OSD_BYTES)

@@ -15,6 +15,7 @@ from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import drive_reads, made_from, repair_warning
+from stripesim.scenarios.cells.placement import hosts_of_osds_in
 from stripesim.scenarios.forms.capacity import (
     drive_bytes_of_hosts,
     drives_of,
@@ -427,12 +428,13 @@ def _stored(
 
     if spec.drive_bytes:
         return held(float(spec.drive_bytes), "as durability.drive_bytes states")
+    is_in = hosts_of_osds_in(scenario)[:osds] >= 0
     if len(cluster.used_bytes) >= osds:
-        used_bytes = float(np.mean(cluster.used_bytes[:osds]))
+        used_bytes = float(np.mean(np.array(cluster.used_bytes[:osds])[is_in]))
         if used_bytes:
             return held(used_bytes, "the mean of cluster.used_bytes")
     if client_bytes is not None:
-        even_bytes = client_bytes * per_client_byte / osds
+        even_bytes = client_bytes * per_client_byte / int(is_in.sum())
         return held(even_bytes, "its part of cluster.stored_bytes under this scheme")
     if osd_bytes is None:
         wanted = "bytes: the device parameter set has no capacity"
