@@ -13,6 +13,7 @@ from stripesim.models.documents import Documented
 from stripesim.models.placement.pg_autoscale import autoscaled_pg_num
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.placement import hosts_of_osds_in
 from stripesim.scenarios.forms.capacity import capacity_of, drives_of
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import bytes_text, rate_text
@@ -158,6 +159,13 @@ def _settings_text(option: PgOption, plain_words: str) -> str:
     return f"{option.pg_num:,} placement groups and {balancer}"
 
 
+def _osd_count(scenario: Scenario) -> int:
+    """Return the OSDs that are in [count]. Keys of hosts say nothing about those of a CRUSH map."""
+    if scenario.cluster.crush_map is None:
+        return scenario.cluster.osd_count
+    return int((hosts_of_osds_in(scenario) >= 0).sum())
+
+
 def pg_choice_of(scenario: Scenario, scheme: str, pool: str = "POOL") -> PgChoice:
     """Compare the settings of a scenario's only pool.
 
@@ -174,7 +182,7 @@ def pg_choice_of(scenario: Scenario, scheme: str, pool: str = "POOL") -> PgChoic
     drives = drives_of(scenario, models)
     own = scenario.cluster
     width = parse_scheme(scheme).width
-    wanted = autoscaled_pg_num(1.0, own.osd_count, width)
+    wanted = autoscaled_pg_num(1.0, _osd_count(scenario), width)
     deviations = [own.upmap_max_deviation, *DEVIATIONS]
     settings = dict.fromkeys(
         (pg_num, deviation)

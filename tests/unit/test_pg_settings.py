@@ -6,13 +6,14 @@ from stripesim.models.placement.pg_autoscale import autoscaled_pg_num
 from stripesim.scenarios.answers.plan.figure import placement_figure
 from stripesim.scenarios.clusters.capacity import pg_choices
 from stripesim.scenarios.clusters.cluster import import_cluster
+from stripesim.scenarios.clusters.scenario import scenario_of, write_scenario
 from stripesim.scenarios.forms.pg_settings import (
     PgChoice,
     PgOption,
     merged_commands,
     pg_choice_of,
 )
-from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from support.reports import OSD_BYTES, report, write_report
 
 TEXT = """
@@ -122,6 +123,18 @@ def test_a_balancer_gives_bytes_and_rate_that_the_imbalance_costs():
     assert smallest.imbalance <= 33 / 32
     assert smallest.iops > choice.present.iops
     assert choice.recommended.usable_bytes > choice.present.usable_bytes
+
+
+def test_a_plan_on_a_crush_map_counts_its_osds_that_are_in(tmp_path):
+    document = report()
+    for osd in range(5):
+        document["osdmap"]["osds"][osd] |= {"in": 0, "weight": 0.0}
+    cluster = import_cluster([write_report(tmp_path, document)])
+    path = tmp_path / "data.toml"
+    write_scenario(scenario_of(cluster, cluster.pools[0], "data.crush"), path)
+    choice = pg_choice_of(load_scenario(path), "rep:3")
+    # 19 of 24 OSDs: 19 × 100 / 3 = 633, nearer to 512 than to 1,024.
+    assert choice.autoscaled_pg_num == 512
 
 
 def test_an_imported_pool_compares_its_placement_with_a_balancer(tmp_path):
