@@ -66,16 +66,18 @@ def held(scenario: Scenario) -> tuple[float, ...]:
 
 
 @pytest.mark.parametrize(
-    ("domain", "domains", "largest_tb"),
-    [("osd", 20, 8), ("host", 8, 24), ("rack", 3, 48)],
+    ("domain", "domains", "largest_tb", "copies_left"),
+    # Two of three racks keep the copies that they have.
+    [("osd", 20, 8, 3), ("host", 8, 24, 3), ("rack", 3, 48, 2)],
 )
 def test_capacity_is_the_sum_over_groups(
-    domain: str, domains: int, largest_tb: int
+    domain: str, domains: int, largest_tb: int, copies_left: int
 ) -> None:
     scenario = parse_scenario(
         TEXT, sets=[f"cluster.failure_domain_replicated={domain}"]
     )
-    full, safe = 128e12 * 0.95 / 3, (128 - largest_tb) * 1e12 * 0.85 / 3
+    full = 128e12 * 0.95 / 3
+    safe = (128 - largest_tb) * 1e12 * 0.85 / copies_left
     assert held(scenario) == (domains, 128e12, pytest.approx(full), pytest.approx(safe))
 
 
@@ -88,7 +90,7 @@ def test_racks_of_a_map_are_domains_too(tmp_path: Path) -> None:
     )
     scenario = parse_scenario(text, base_dir=tmp_path)
     domains, raw, _, safe = held(scenario)
-    assert (domains, raw, safe) == (3, 128e12, pytest.approx(80e12 * 0.85 / 3))
+    assert (domains, raw, safe) == (3, 128e12, pytest.approx(80e12 * 0.85 / 2))
     with pytest.raises(ValueError, match=r"cluster\.hosts: got groups of 9 hosts.*8\b"):
         held(parse_scenario(text.replace("count = 4", "count = 5"), base_dir=tmp_path))
 
