@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from stripesim._version import __version__
 from stripesim.models.documents import canonical_json, json_text
+from stripesim.models.problems import AnswerError, Problem, file_reason
 from stripesim.scenarios.show.tables import Table
 
 __all__ = [
@@ -88,7 +89,8 @@ class Question:
     points: int = 2  #: Points for a right answer
     #: Events so far: right, hint, revealed
     record: set[str] = field(default_factory=set)
-    given: AnswerValue | None = None  #: Last answer that was checked
+    #: Last readable answer that was checked, or the right one
+    given: AnswerValue | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.tolerance < 1:
@@ -110,23 +112,35 @@ class Question:
         return answer
 
     def check(self, answer: AnswerValue) -> str:
-        """Judge an answer in words, numbers within the tolerance."""
-        self.given = answer
+        """Judge an answer in words, numbers within the tolerance.
+
+        Once an answer is right, later answers, hints and the solution no longer change what is handed in.
+        """
         verdict = self.judge(answer)
-        if verdict == "right":
-            self.record.add("right")
+        if self._is_readable(answer):
+            self._note(answer, verdict)
         return verdict
+
+    def _note(self, answer: AnswerValue, verdict: str) -> None:
+        if "right" in self.record:
+            return
+        self.given = answer
+        # After its solution, an answer is no longer the student's own.
+        if verdict == "right" and "revealed" not in self.record:
+            self.record.add("right")
 
     def help(self) -> str:
         """Return the hint."""
-        self.record.add("hint")
+        if "right" not in self.record:
+            self.record.add("hint")
         if not self.hint:
             return "There is no hint for this question. Read the paragraph above again."
         return self.hint
 
     def reveal(self) -> str:
         """Return the answer with its explanation."""
-        self.record.add("revealed")
+        if "right" not in self.record:
+            self.record.add("revealed")
         return self.solution
 
     @property
@@ -144,11 +158,7 @@ class Question:
         if isinstance(value, bool | str):
             is_right = _compared(answer) == _compared(value)
             return "right" if is_right else "not yet"
-        try:
-            # True is 1 to Python.
-            number = math.nan if isinstance(answer, bool) else float(answer)
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
+        number = _number(answer)
         if not math.isfinite(number):
             return f"not yet: wanted a number of {self.unit}".removesuffix(" of ")
         if math.isclose(number, value, rel_tol=self.tolerance, abs_tol=1e-12):
@@ -159,6 +169,10 @@ class Question:
         if not value or not 0.5 <= number / value <= 2:
             verdict += " by more than a factor of two"
         return verdict
+
+    def _is_readable(self, answer: AnswerValue) -> bool:
+        """Return False for an answer that is no number where one is wanted."""
+        return isinstance(self.value, bool | str) or math.isfinite(_number(answer))
 
     def __repr__(self) -> str:
         unit = f" [{self.unit}]" if self.unit else ""
@@ -171,6 +185,15 @@ class Question:
             f"<code>.{call}</code>" for call in ("check(…)", "help()", "reveal()")
         )
         return f"<p><b>{html.escape(self.name)}</b> {html.escape(self.text)}{unit}<br>{calls}</p>"
+
+
+def _number(answer: AnswerValue) -> float:
+    """Return an answer as a number, NaN if it is none."""
+    try:
+        # True is 1 to Python.
+        return math.nan if isinstance(answer, bool) else float(answer)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _compared(answer: AnswerValue) -> str:
@@ -189,8 +212,15 @@ def answer_text(value: AnswerValue) -> str:
     return f"{value:,.0f}"
 
 
-#: Data for the answers of a lesson: the drawn numbers, and results that the lesson passes on.
-Given = SimpleNamespace
+class Given(SimpleNamespace):
+    """Data for the answers of a lesson: the drawn numbers, and results that the lesson passes on."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"{name}: got no result yet, wanted that of a cell above: run the cells above in their order"
+        )
+
+
 Questions = Iterator[Question]
 
 
@@ -259,11 +289,19 @@ class Lesson:
         key
             Key of the class, if the teacher gave one.
 
+        Raises
+        ------
+        AnswerError
+            If the student has no name, or the file cannot be written.
+
         Notes
         -----
         The file is signed with HMAC-SHA256, so that a change of it shows. `stripesim mark` judges the answers
         again. A student who has the key can sign other events, such as no hints, but no other right answers.
         """
+        if not str(student).strip():
+            wanted = "a name or number"
+            raise AnswerError(Problem(key="student", got=repr(student), wanted=wanted))
         answers = {
             question.name: {
                 **({} if question.given is None else {"answer": plain(question.given)}),
@@ -280,7 +318,12 @@ class Lesson:
         }
         document["signature"] = signature(document, key)
         path = Path(path)
-        path.write_text(json_text(document, is_ascii=True), encoding="utf-8")
+        try:
+            path.write_text(json_text(document, is_ascii=True), encoding="utf-8")
+        except OSError as error:
+            wanted = "a file in a folder that exists"
+            problem = Problem(place=f"{path}", got=file_reason(error), wanted=wanted)
+            raise AnswerError(problem) from error
         return path
 
     def sheet(self) -> str:

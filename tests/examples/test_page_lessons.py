@@ -505,6 +505,10 @@ def test_hints_and_revealed_answers_are_handed_in(chrome, tmp_path, command):
     section.find_element("tag name", "input").send_keys("1000")
     section.find_element("css selector", "button.first").click()
     saying(chrome, section, "Your prediction is not right yet")
+    # A slip replaces no answer.
+    section.find_element("tag name", "input").send_keys("x")
+    section.find_element("css selector", "button.first").click()
+    saying(chrome, section, "wanted a number")
     section.find_element("css selector", "button.reveal").click()
     saying(chrome, section, second.solution)
     path = handed_in(chrome, folder, name, "Ada")
@@ -513,6 +517,7 @@ def test_hints_and_revealed_answers_are_handed_in(chrome, tmp_path, command):
     assert status == 0
     # A hint halves the first 2 points. The second answer was revealed, and the others are missing.
     assert one["points"] == 1
+    assert one["questions"][1]["answer"] == "1000"
     assert [q["verdict"] for q in one["questions"][:3]] == [
         "right",
         "revealed",

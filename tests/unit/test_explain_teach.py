@@ -41,11 +41,11 @@ def test_an_answer_is_computed_once_and_only_when_asked_for() -> None:
     )
     assert repr(question) == "Question q [s]: ?"
     assert calls == []
+    assert question.help() == "Half of 84."
     assert question.check(42) == "right"
     assert question.reveal() == "42 s"
-    assert question.help() == "Half of 84."
     assert calls == [1]
-    assert question.record == {"right", "hint", "revealed"}
+    assert question.record == {"right", "hint"}
 
 
 @pytest.mark.parametrize(

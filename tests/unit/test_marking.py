@@ -54,11 +54,11 @@ def test_right_answers_give_points_and_a_hint_halves_them(
     assert (one["points"], one["points_max"]) == (1 + 3, 5)
 
 
-def test_the_last_answer_counts_and_revealed_and_missing_ones_do_not(
+def test_wrong_revealed_and_missing_answers_do_not_count(
     tmp_path: Path, command: Command
 ) -> None:
     mine = lesson(1)
-    mine["bytes"].check(3 * 4096)
+    mine["bytes"].check(2)
     mine["bytes"].check(1)
     mine["code"].reveal()
     mine["code"].check("rs:4,2")
@@ -71,6 +71,60 @@ def test_the_last_answer_counts_and_revealed_and_missing_ones_do_not(
     nothing = lesson(1).hand_in(tmp_path / "b.json", student="Eve")
     _, [other] = graded(command, nothing)
     assert {each["verdict"] for each in other["questions"]} == {"not answered"}
+
+
+def test_a_right_answer_stays_whatever_follows(
+    tmp_path: Path, command: Command
+) -> None:
+    mine = lesson(1)
+    mine["bytes"].check(1)
+    mine["bytes"].check(3 * 4096)
+    for later in (1, "abc", float("nan")):
+        assert mine["bytes"].check(later).startswith("not yet")
+    mine["code"].check("rs:4,2")
+    mine["code"].help()
+    mine["code"].reveal()
+    assert mine.progress() == "2 of 2 right, 0 with a hint, 0 revealed"
+    path = mine.hand_in(tmp_path / "a.json", student="Ada")
+    _, [one] = graded(command, path)
+    assert one["points"] == one["points_max"] == 2 + 3
+
+
+def test_an_answer_after_its_solution_is_not_right() -> None:
+    mine = lesson(1)
+    mine["bytes"].reveal()
+    assert mine["bytes"].check(3 * 4096) == "right"
+    assert mine.progress() == "0 of 2 right, 0 with a hint, 1 revealed"
+
+
+def test_an_unreadable_answer_is_not_recorded(tmp_path: Path) -> None:
+    mine = lesson(1)
+    mine["bytes"].check("abc")
+    assert mine["bytes"].given is None
+    mine["bytes"].check(5)
+    mine["bytes"].check("abc")
+    assert mine["bytes"].given == 5
+
+
+@pytest.mark.parametrize("student", ["", "  "])
+def test_a_student_without_a_name_hands_in_nothing(
+    tmp_path: Path, student: str
+) -> None:
+    with pytest.raises(ValueError, match="student: got"):
+        lesson(1).hand_in(tmp_path / "a.json", student=student)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "a.json"
+    with pytest.raises(ValueError, match=r"none/a\.json: got No such file"):
+        lesson(1).hand_in(path, student="Ada")
+
+
+def test_a_question_asked_before_its_results_names_them() -> None:
+    mine = open_lesson("the-pg-lock")
+    with pytest.raises(AttributeError, match="serial_s: got no result yet"):
+        mine["the envelope"].check(3)
 
 
 def test_a_changed_file_and_another_key_get_no_points(
