@@ -25,6 +25,8 @@ RUBRIC = (
 )
 
 OBJECT_BYTES = 4 << 20
+#: P is an approximation: counting both objects at the ends of a window gives one more.
+_P_TOLERANCE = 0.1
 
 
 def throughput(rows: Any, scheme: str, pattern: str, size_bytes: int) -> float:
@@ -52,13 +54,13 @@ def questions(d: Given) -> Questions:
 
     yield Question(
         "groups at work",
-        f"With {d.depth} sequential writes of {d.size_kib} KiB in flight, how many placement groups work "
-        "at once?",
+        f"With {d.depth} sequential writes of {d.size_kib} KiB in flight, about how many placement groups "
+        "work at once, by the formula for P?",
         lambda: d.depth * d.size_kib * 1024 / OBJECT_BYTES,
-        tolerance=0.02,
-        hint="Compute the bytes in flight and the number of 4 MiB objects that they touch.",
-        why="This is an average. With less than 4 MiB in flight it would be one: small writes share a "
-        "single lock in the whole cluster.",
+        tolerance=_P_TOLERANCE,
+        hint="Compute the bytes in flight and the number of 4 MiB objects that they fill.",
+        why="This is an approximation for a client that waits for its newest write. With less than 4 MiB "
+        "in flight, its writes share about one lock in the whole cluster.",
     )
     yield Question(
         "latency under the lock",
@@ -140,9 +142,9 @@ def questions(d: Given) -> Questions:
         "other objects",
         f"Now objects hold {d.object_mib} MiB instead of 4 MiB, and {d.depth} writes of 256 KiB "
         "are in flight. "
-        "How many groups work at once?",
+        "About how many groups work at once?",
         lambda: d.depth * 0.25 / d.object_mib,
-        tolerance=0.02,
+        tolerance=_P_TOLERANCE,
         hint="Use the same formula with another object size.",
         why="Smaller objects put more groups to work, at the price of more objects.",
     )
