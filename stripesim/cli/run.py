@@ -29,7 +29,7 @@ def run(
         bool | None,
         typer.Option(
             "--costs/--no-costs",
-            help="Print the latency by step. --no-costs also omits it from files.",
+            help="Print the latency by step. --no-costs also omits it from files. Default: in files only.",
         ),
     ] = None,
     advise: Annotated[
