@@ -17,6 +17,7 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
+from stripesim.scenarios.answers.explain import layout
 from stripesim.scenarios.answers.explain.draw import draw_timelines
 from stripesim.scenarios.answers.explain.layout import TimeAxis
 from stripesim.scenarios.answers.explain.play import play_page
@@ -65,6 +66,22 @@ def test_an_axis_keeps_the_order_of_times_and_shows_busy_periods(
         assert axis.place(high) - axis.place(low) == pytest.approx(
             (high - low) / 1e3, abs=1e-6
         )
+
+
+@pytest.mark.parametrize(
+    ("op", "state", "wanted"),
+    [
+        ("write", "healthy", "encode"),
+        ("repair", "healthy", "decode"),
+        ("read", "degraded", "decode"),
+    ],
+)
+def test_a_bar_says_whether_it_encodes_or_decodes(
+    op: str, state: str, wanted: str
+) -> None:
+    (timeline,) = explain(op, ["rs:4,2"], 65536, state=state)
+    bars = [bar for entry in timeline.steps for bar in layout.bars_of(entry)]
+    assert {bar.label for bar in bars if bar.category == "coding"} == {wanted}
 
 
 def test_no_tick_is_inside_an_axis_cut() -> None:

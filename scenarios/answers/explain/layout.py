@@ -141,8 +141,10 @@ _FOR_SHARD_ROLES = ("primary.cpu", "primary.worker", "pg.exec")
 def bars_of(entry: TimelineStep) -> list[Bar]:
     """Return the bars of a step, waiting first."""
     step = entry.step
-    labels = {"coding": "encode"}
     label = step.label.removeprefix("messenger, ")
+    # Repairs and degraded reads only decode.
+    coding = "encode" if "encode" in label else "decode"
+    labels = {"coding": coding}
     return [
         Bar(
             category,
