@@ -195,6 +195,25 @@ def test_the_headline_has_a_panel_for_each_op_and_pattern(rows: pl.DataFrame) ->
     assert "Sequential writes: RS(6,3) 2 times 3-replication." in caption
 
 
+def test_a_caption_states_no_ratio_that_may_be_chance(rows: pl.DataFrame) -> None:
+    columns = ["throughput_bytes_per_s", "throughput_ci_low", "throughput_ci_high"]
+    # 10 and 10.5 with intervals that overlap, and 10 and 12 with others that do not.
+    for factor, is_stated in ((1.05, False), (1.2, True)):
+        means = {"rep:3": 1e7, "rs:6,3": 1e7 * factor}
+        mean = pl.col("scheme").replace_strict(means)
+        near = rows.with_columns(
+            mean.mul(share).alias(name)
+            for name, share in zip(columns, (1, 0.95, 1.05), strict=True)
+        )
+        assert ("times 3-replication" in draw_headline(near).caption) == is_stated
+        cell = draw_cell_figure(near, pattern="seq", op="write").caption
+        assert (f"({factor}×)" in cell) == is_stated
+    p99 = rows.with_columns(latency_p99_ns=pl.col("latency_mean_ns") * 3)
+    caption = draw_all(p99, metric="latency_p99_ns")["headline"].caption
+    assert "times" not in caption
+    assert "--replications" in caption
+
+
 def test_rows_that_do_not_fill_the_grid_are_drawn_as_far_as_they_go(
     rows: pl.DataFrame,
 ) -> None:

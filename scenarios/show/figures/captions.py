@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import number_text, size_text
-from stripesim.scenarios.show.quantities import has_objects
+from stripesim.scenarios.show.quantities import QUANTITIES, has_objects
 
 if TYPE_CHECKING:
     import polars as pl
@@ -74,6 +75,12 @@ _FAMILY_NAMES: Final[Mapping[str, str]] = {
     "shec": "SHEC",
     "clay": "Clay",
 }
+
+
+#: Quantities that a few requests decide, and of which a single run gives no interval.
+_WITHOUT_INTERVAL: Final = frozenset(
+    {"latency_p50_ns", "latency_p95_ns", "latency_p99_ns", "latency_max_ns"}
+)
 
 
 class StepLook(NamedTuple):
@@ -180,7 +187,9 @@ def cell_caption(rows: pl.DataFrame, pattern: str, op: str) -> str:
         means = _means(rows, metric)
         if means:
             name = metric.partition("_")[0]
-            sentences.append(f"Mean {name}{over}: {_means_text(means, unit)}.")
+            sentences.append(
+                f"Mean {name}{over}: {_means_text(rows, metric, means, unit)}."
+            )
     ends = {"throughput_ci_low", "throughput_ci_high"}
     if ends <= set(rows.columns) and rows["throughput_ci_low"].count():
         sentences.append("Whiskers: 95 % confidence interval of throughput.")
@@ -194,15 +203,25 @@ def headline_caption(
     metric: str = "throughput_bytes_per_s",
     title: str = "Throughput",
 ) -> str:
-    """Write, panel by panel, each scheme's mean of a quantity as a factor of the first scheme's."""
+    """Write, panel by panel, each scheme's mean of a quantity as a factor of the first scheme's.
+
+    Percentiles of one run have no interval. Their factors may be noise, so the caption says that instead.
+    """
     sentences = [f"Simulated {in_sentence(title)}, {_range(rows)}."]
+    if metric in _WITHOUT_INTERVAL:
+        sentences.append(
+            "A single run gives no interval of this quantity, so differences of schemes may be chance: "
+            "stripesim sweep --replications gives intervals."
+        )
+        return " ".join(sentences)
     for op, pattern in itertools.product(ops, patterns):
         panel = rows.filter((rows["op"] == op) & (rows["pattern"] == pattern))
         means = _means(panel, metric)
         if len(means) < 2:
             continue
-        first, *compared = means
-        if not means[first]:
+        first, *others = means
+        compared = [name for name in others if _differ(panel, metric, first, name)]
+        if not means[first] or not compared:
             continue
         ratios = _listed(
             [
@@ -215,6 +234,36 @@ def headline_caption(
     if len(sentences) > 1 and len(block_sizes(rows)) > 1:
         sentences.append("Factors compare means over block sizes.")
     return " ".join(sentences)
+
+
+def _interval(
+    rows: pl.DataFrame, metric: str, scheme: str
+) -> tuple[float, float] | None:
+    """Return the 95 % interval of a scheme's mean over block sizes, None where a size has none."""
+    ends = QUANTITIES[metric].ci
+    own = rows.filter(rows["scheme"] == scheme)
+    if ends is None or not set(ends) <= set(own.columns):
+        return None
+    low, high = (own[end].to_list() for end in ends)
+    if None in low or None in high:
+        return None
+    # Errors of independent means add up as squares.
+    half = math.hypot(*((b - a) / 2 for a, b in zip(low, high, strict=True)))
+    middle = sum(low) + sum(high)
+    return (middle / 2 - half) / len(low), (middle / 2 + half) / len(low)
+
+
+def _differ(rows: pl.DataFrame, metric: str, first: str, second: str) -> bool:
+    """Return False if the intervals of two schemes overlap, or one holds the other's mean."""
+    means = _means(rows, metric)
+    intervals = [_interval(rows, metric, scheme) for scheme in (first, second)]
+    if intervals == [None, None]:
+        return True
+    low, high = sorted(
+        interval or (means[scheme], means[scheme])
+        for scheme, interval in zip((first, second), intervals, strict=True)
+    )
+    return low[1] < high[0]
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -238,13 +287,15 @@ def _means(rows: pl.DataFrame, metric: str) -> dict[str, float]:
     return means
 
 
-def _means_text(means: Mapping[str, float], unit: str) -> str:
-    """Write each scheme's mean, and its ratio to the first scheme's."""
+def _means_text(
+    rows: pl.DataFrame, metric: str, means: Mapping[str, float], unit: str
+) -> str:
+    """Write each scheme's mean, and its ratio to the first scheme's unless their intervals overlap."""
     first, *_ = means
     parts = []
     for scheme, mean in means.items():
         part = f"{number_text(mean, 1e-6)} {unit} for {scheme_label(scheme)}"
-        if scheme != first and means[first]:
+        if scheme != first and means[first] and _differ(rows, metric, first, scheme):
             part += f" ({number_text(mean / means[first])}×)"
         parts.append(part)
     return _listed(parts)
