@@ -86,6 +86,29 @@ def test_panels_stack_where_they_do_not_fit(width_inch, columns):
         assert [axes.get_ylabel() for axes in figure.axes] == ["throughput [MB/s]"] * 2
 
 
+def grid_of_panels(lines, columns):
+    layers = [LayerSpec(mark="line", x=[1, 2, 3], y=[1, 3, 2], label="RS(4,2)")]
+    panel = PanelSpec(title="Sequential writes", layers=layers)
+    spec = FigureSpec(
+        size=(5.75 * columns, 0.8 + 3.6 * lines),
+        panels=[panel] * (lines * columns),
+        columns=columns,
+        caption="",
+    )
+    return drawn(spec)
+
+
+@pytest.mark.parametrize(("lines", "columns"), [(2, 2), (1, 5), (3, 1), (4, 1), (3, 2)])
+def test_a_figure_leaves_room_for_its_caption_on_a_page(lines, columns):
+    figure = grid_of_panels(lines, columns).at_width(3.5)
+    # A page of letter paper has 9 inches of text.
+    assert figure.get_figheight() <= 7.5 + 0.5
+    titles = {axes.get_position().x0 for axes in figure.axes}
+    if (lines, columns) == (2, 2):
+        assert len(titles) == 2
+        assert figure.get_figheight() < 4
+
+
 @pytest.mark.parametrize("width_inch", [3.5, 7.0])
 def test_all_words_are_readable_and_inside(width_inch):
     figure = figure_of(labels=["a scheme with a long name, 4KiB", "b" * 20, "c", "d"])

@@ -33,6 +33,10 @@ _SCALE: Final = 8 / 13
 _LETTERS_MIN_POINT: Final = 6.5
 _LETTERS_MAX_POINT: Final = 9.0
 _PANEL_MIN_INCH: Final = 2.2
+#: Narrower panels of a figure that would otherwise be higher than the text of a page.
+_PANEL_LEAST_INCH: Final = 1.6
+#: Height of a figure that leaves room for its caption on a page of a paper.
+_HEIGHT_MAX_INCH: Final = 7.5
 #: Height of a panel's plot over its width: lowest and highest.
 _FLAT: Final = 0.45
 _TALL: Final = 0.8
@@ -76,8 +80,9 @@ def fit_width(figure: Figure, width_inch: float) -> None:
     Notes
     -----
     Letters, lines and marks shrink by one factor. Panels become as many columns as fit with at least
-    2.2 inches each, and keep their proportions within bounds. Titles wrap, legends get fewer columns, and
-    labels that would overlap turn.
+    2.2 inches each, and keep their proportions within bounds. Where that would be higher than 7.5 inches,
+    panels are narrower, at least 1.6 inches, and flatter. Titles wrap, legends get fewer columns, and labels
+    that would overlap turn.
     """
     # Sizes of panels are known after a layout.
     figure.draw_without_rendering()
@@ -86,13 +91,18 @@ def fit_width(figure: Figure, width_inch: float) -> None:
     shapes = [_shape(figure, group[0]) for group in panels]
     _shrink(figure)
     columns = max(1, min(_columns(panels), int(width_inch / _PANEL_MIN_INCH)))
-    lines = [
-        shapes[first : first + columns] for first in range(0, len(shapes), columns)
-    ]
-    panel_inch = width_inch / columns - _ROOM_INCH
-    heights = [max(_height(panel_inch, shape) for shape in line) for line in lines]
+    panel_inch, heights = _heights(shapes, columns, width_inch)
+    while (
+        _total(heights) > _HEIGHT_MAX_INCH
+        and columns < _columns(panels)
+        and width_inch / (columns + 1) >= _PANEL_LEAST_INCH
+    ):
+        columns += 1
+        panel_inch, heights = _heights(shapes, columns, width_inch)
+    if all(categories <= _MANY_CATEGORIES for _, _, categories in shapes):
+        heights = _flattened(heights, panel_inch)
     _stack(figure, panels, columns, heights)
-    figure.set_size_inches(width_inch, sum(heights) + _ROOM_INCH * len(heights))
+    figure.set_size_inches(width_inch, _total(heights))
     for index, group in enumerate(panels):
         for axes in group:
             _wrap_words(axes, panel_inch, heights[index // columns])
@@ -195,6 +205,32 @@ def _shape(figure: Figure, axes: Axes) -> tuple[float, float, int]:
     width, height = figure.get_size_inches()
     categories = len([label for label in axes.get_yticklabels() if label.get_text()])
     return float(box.width * width), float(box.height * height), categories
+
+
+def _heights(
+    shapes: Sequence[tuple[float, float, int]], columns: int, width_inch: float
+) -> tuple[float, list[float]]:
+    """Return the width of each panel's plot, and the height of each line of plots [inch]."""
+    panel_inch = width_inch / columns - _ROOM_INCH
+    lines = [
+        shapes[first : first + columns] for first in range(0, len(shapes), columns)
+    ]
+    return panel_inch, [
+        max(_height(panel_inch, shape) for shape in line) for line in lines
+    ]
+
+
+def _total(heights: Sequence[float]) -> float:
+    """Return the height of a figure without its legend [inch]."""
+    return sum(heights) + _ROOM_INCH * len(heights)
+
+
+def _flattened(heights: Sequence[float], panel_inch: float) -> list[float]:
+    """Return lines of plots that fit a page, as far as none becomes too flat."""
+    factor = (_HEIGHT_MAX_INCH - _ROOM_INCH * len(heights)) / sum(heights)
+    if factor >= 1:
+        return list(heights)
+    return [max(min(height, _FLAT * panel_inch), height * factor) for height in heights]
 
 
 def _height(panel_inch: float, shape: tuple[float, float, int]) -> float:
