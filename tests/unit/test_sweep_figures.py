@@ -55,6 +55,37 @@ def test_lines_hold_the_means_at_the_swept_values() -> None:
     assert "2 replications" in figures.caption
 
 
+def test_flat_curves_leave_room_for_their_marks() -> None:
+    rows = means(**{DEPTH: [4, 8]}).with_columns(throughput_bytes_per_s=1e7)
+    figures = draw_sweep(rows, [DEPTH])
+    assert figures is not None
+    (axes,) = figures.figure.axes
+    low, high = axes.get_ylim()
+    assert low == 0
+    assert high >= 10 * 1.05
+
+
+def test_panels_of_a_quantity_have_one_kind_of_scale() -> None:
+    # Only writes, with 1 to 100, need a logarithmic axis.
+    rows = means(**{"op": ["write", "read"], DEPTH: [4, 8]}).with_columns(
+        throughput_bytes_per_s=pl.Series([1e6, 1e8, 4e6, 5e6])
+    )
+    figures = draw_sweep(rows, [DEPTH])
+    assert figures is not None
+    assert [axes.get_yscale() for axes in figures.figure.axes] == ["log", "log"]
+    for axes in figures.figure.axes:
+        low, high = axes.get_ylim()
+        assert all(low < value < high for value in axes.lines[0].get_ydata())  # type: ignore[union-attr]
+
+
+def test_titles_and_caption_state_the_only_block_size() -> None:
+    figures = draw_sweep(means(**{DEPTH: [4, 8]}), [DEPTH])
+    assert figures is not None
+    (axes,) = figures.figure.axes
+    assert axes.get_title(loc="left") == "Random writes, 4 KiB"
+    assert "block size 4 KiB" in figures.caption
+
+
 def test_a_key_that_was_not_swept_is_refused() -> None:
     rows = means(**{DEPTH: [4, 8]})
     with pytest.raises(AnswerError, match=r"^keys: got cluster\.hosts, wanted swept"):
@@ -109,10 +140,10 @@ def test_each_op_and_pattern_has_a_panel() -> None:
     assert figures is not None
     titles = {axes.get_title(loc="left") for axes in figures.figure.axes}
     assert titles == {
-        "Random writes",
-        "Sequential writes",
-        "Random reads",
-        "Sequential reads",
+        "Random writes, 4 KiB",
+        "Sequential writes, 4 KiB",
+        "Random reads, 4 KiB",
+        "Sequential reads, 4 KiB",
     }
 
 

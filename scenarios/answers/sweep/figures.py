@@ -18,9 +18,11 @@ from stripesim.scenarios.schema.units import size_text
 from stripesim.scenarios.show.figures.captions import (
     OP_WORDS,
     PATTERN_WORDS,
+    block_sizes,
     key_words,
     kind_words,
     scheme_label,
+    size_name,
 )
 from stripesim.scenarios.show.figures.panels import (
     THROUGHPUT,
@@ -36,6 +38,7 @@ from stripesim.scenarios.show.figures.specification import (
     FigureSpec,
     LayerSpec,
     PanelSpec,
+    on_one_scale,
     series_style,
 )
 from stripesim.scenarios.show.quantities import check_columns, has_objects
@@ -121,13 +124,15 @@ def sweep_figure(
     lines = _lines(shown, keys)
     simulated = set(shown.select("op", "pattern").iter_rows())
     known = itertools.product((*OP_WORDS, "trace"), (*PATTERN_WORDS, "trace"))
+    size = _size_text(shown)
+    of_size = f", {size}" if size else ""
     panels = [
         _panel(
             shown.filter((pl.col("op") == op) & (pl.col("pattern") == pattern)),
             _FigureAxis(x, _categories(shown, x)),
             quantity,
             lines,
-            kind_words(op, pattern),
+            kind_words(op, pattern) + of_size,
         )
         for op, pattern in known
         if (op, pattern) in simulated
@@ -135,10 +140,16 @@ def sweep_figure(
     columns = min(2, len(panels))
     return FigureSpec(
         size=(5.75 * columns, 0.8 + 3.6 * -(-len(panels) // columns)),
-        panels=panels,
+        panels=on_one_scale(panels),
         columns=columns,
         caption=_caption(shown, x, quantity, lines.left_out),
     )
+
+
+def _size_text(shown: pl.DataFrame) -> str:
+    """Return the size of all requests, or nothing if they have several or none."""
+    sizes = block_sizes(shown)
+    return size_text(sizes[0]) if len(sizes) == 1 else ""
 
 
 def _lines(shown: pl.DataFrame, keys: Sequence[str]) -> _Lines:
@@ -298,7 +309,9 @@ def _caption(
     if count != 1:
         replications = f"means of {count} replications with 95 % intervals"
     unit = " (MB = 10⁶ bytes)" if quantity.quantity.unit.startswith("MB") else ""
-    text = f"{quantity.title} against {key_words(x)}{unit}; {replications}."
+    size = _size_text(shown)
+    of_size = f", {size_name(shown)} {size}" if size else ""
+    text = f"{quantity.title} against {key_words(x)}{of_size}{unit}; {replications}."
     if left_out:
         text += f" Not drawn, but in the table: {'; '.join(left_out)}."
     if "steady" in shown.columns and not shown["steady"].all():

@@ -38,6 +38,8 @@ from stripesim.scenarios.show.figures.specification import (
 _NARROW_INCHES: Final = 5.7
 _VERY_NARROW_INCHES: Final = 4.5
 _GREY: Final = "#888888"
+#: Upper end of an axis that begins at zero, as a factor of its largest value.
+_HEADROOM: Final = 1.08
 #: Height of legends that figures have room for.
 _LEGEND_INCHES: Final = 0.7
 
@@ -241,8 +243,10 @@ def _finish_axis(axes: Axes, which: str, spec: AxisSpec) -> None:
     axis = axes.xaxis if which == "x" else axes.yaxis
     if spec.margin is not None:
         (axes.set_xmargin if which == "x" else axes.set_ymargin)(spec.margin)
-    if spec.scale == "auto":
-        scale_axis(axes, _drawn_heights(axes))
+    is_auto = spec.scale.startswith("auto")
+    if is_auto:
+        is_log = spec.scale == "auto log"
+        scale_axis(axes, _drawn_heights(axes), is_log=is_log)
     elif spec.scale == "log2":
         getattr(axes, f"set_{which}scale")("log", base=2)
     else:
@@ -251,7 +255,7 @@ def _finish_axis(axes: Axes, which: str, spec: AxisSpec) -> None:
     limits = dict(zip(names, (spec.low, spec.high), strict=True))
     if limits != dict.fromkeys(names):
         getattr(axes, f"set_{which}lim")(**limits)
-    if spec.scale != "auto":
+    if not is_auto:
         _set_ticks(axes, which, spec)
     if spec.reverse:
         axis.set_inverted(True)
@@ -287,16 +291,18 @@ def tick_text(value: float, form: str) -> str:
     return format(value, form)
 
 
-def scale_axis(axes: Axes, shown: Sequence[float]) -> None:
-    """Start at zero, or use a logarithmic scale where small values would not be visible."""
+def scale_axis(axes: Axes, shown: Sequence[float], *, is_log: bool = False) -> None:
+    """Start at zero, or use a logarithmic scale if asked to or where small values would not be visible."""
     spec = AxisSpec()
-    if is_wide(shown):
-        positive = [value for value in shown if value > 0]
+    positive = [value for value in shown if value > 0]
+    if positive and (is_log or is_wide(shown)):
         spec = AxisSpec(scale="log")
         axes.set_yscale("log")
         axes.set_ylim(min(positive) / 1.6, max(positive) * 1.6)
     else:
-        axes.set_ylim(bottom=0)
+        # Marks of points at the top are drawn whole.
+        top = max(axes.get_ylim()[1], _HEADROOM * max(positive, default=0))
+        axes.set_ylim(0, top)
     _set_ticks(axes, "y", spec)
 
 

@@ -28,7 +28,11 @@ from stripesim.scenarios.show.figures.panels import (
     sizes_panel,
 )
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
-from stripesim.scenarios.show.figures.specification import FigureSpec, PanelSpec
+from stripesim.scenarios.show.figures.specification import (
+    FigureSpec,
+    PanelSpec,
+    on_one_scale,
+)
 from stripesim.scenarios.show.quantities import IDENTITY, check_columns, has_objects
 
 #: Narrow enough to be legible on a phone [inch].
@@ -77,6 +81,7 @@ def draw_headline(
         _headline_panel(sized, op, pattern, shown)
         for op, pattern in itertools.product(ops, patterns)
     ]
+    panels = on_one_scale(panels, in_row=columns if share else 1)
     below = [None] * columns
     labelled = [
         _with_labels(panel, at_left=index % columns == 0, below=one_below)

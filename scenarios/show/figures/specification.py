@@ -5,9 +5,10 @@ matplotlib, for files and pages, and `stripesim.web.svg` as light SVG for the pa
 reads it. This module imports neither. Next read `marks`, which lists what a layer can draw.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from numpy.typing import NDArray
@@ -44,7 +45,8 @@ class AxisSpec:
     """One axis of a panel: label, scale and ticks."""
 
     label: str = ""
-    scale: str = "linear"  #: Or ``log``, ``log2``, or ``auto``: depends on the values
+    #: Or ``log``, ``log2``, ``auto``: depends on the values, ``auto log``: logarithmic with limits that do
+    scale: str = "linear"
     ticks: Sequence[float] | None = None  #: None: chosen for the values
     names: Sequence[str] = ()  #: Of the ticks, such as categories
     format: str = ",.10g"  #: Of ticks: ``size``, ``KiB``, or as `format` takes it
@@ -148,6 +150,35 @@ def is_wide(values: Sequence[float]) -> bool:
     """Return True if small values would not be visible on a linear axis."""
     positive = [value for value in values if value > 0]
     return bool(positive) and max(positive) / min(positive) > LOG_SPAN
+
+
+def on_one_scale(
+    panels: Sequence[PanelSpec | None], in_row: int = 1
+) -> list[PanelSpec | None]:
+    """Make the automatic axes of a quantity logarithmic in all panels if one of them needs it.
+
+    `in_row` panels share an axis, and so need what all of their values do.
+    """
+    heights = [_heights(panel) if panel else [] for panel in panels]
+    rows = range(0, len(heights), in_row)
+    together = [
+        list(itertools.chain(*heights[first : first + in_row])) for first in rows
+    ]
+    if not any(map(is_wide, together)):
+        return list(panels)
+    return [
+        replace(panel, y=replace(panel.y, scale="auto log"))
+        if panel and panel.y.scale == "auto"
+        else panel
+        for panel in panels
+    ]
+
+
+def _heights(panel: PanelSpec) -> list[float]:
+    if panel.y.scale != "auto":
+        return []
+    values = (value for layer in panel.layers for value in layer.y)
+    return [float(value) for value in values if value is not None]
 
 
 def linear_ticks(low: float, high: float, most: int = _TICKS_MAX) -> list[float]:
