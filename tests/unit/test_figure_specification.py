@@ -62,6 +62,28 @@ def test_a_logarithmic_axis_has_two_to_eight_labels_inside(low, factor):
     assert all(low * 0.999 <= tick <= low * factor * 1.001 for tick in ticks)
 
 
+def test_a_halo_hides_no_data():
+    point = LayerSpec(mark="points", x=[5], y=[10])
+    words = LayerSpec(
+        mark="text", x=[5], y=[10], texts=["knee"], style={"halo": True, "zorder": 6}
+    )
+    (axes,) = figure_of(panel(point, words)).axes
+    (line,) = axes.lines
+    with_halo = [text for text in axes.texts if text.get_path_effects()]
+    assert len(with_halo) == 1
+    assert with_halo[0].get_zorder() < line.get_zorder()
+
+
+def test_the_legend_shows_the_marks_of_the_points_on_a_line():
+    look = {"color": "#0072B2"}
+    line = LayerSpec(mark="line", x=[1, 2], y=[2, 3], label="RS(4,2)", style=look)
+    points = LayerSpec(mark="points", x=[1], y=[2], style={**look, "marker": "s"})
+    other = LayerSpec(mark="line", x=[1, 2], y=[4, 5], label="p99")
+    figure = figure_of(panel(line, points, other))
+    (legend,) = figure.legends
+    assert [one.get_marker() for one in legend.get_lines()] == ["s", ""]
+
+
 def test_axes_that_panels_share_are_named_once():
     line = LayerSpec(mark="line", x=[1, 2], y=[2, 3])
     figure = figure_of(panel(line), panel(line), share="y")

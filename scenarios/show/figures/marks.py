@@ -15,6 +15,8 @@ from matplotlib.patheffects import withStroke
 from stripesim.scenarios.show.figures.specification import LayerSpec
 
 DARK: Final = "#222222"
+#: Order of what lies on the grid and below lines and points.
+_BELOW_DATA: Final = 1.5
 
 
 def _plot(axes: Axes, layer: LayerSpec, **usual: Any) -> None:
@@ -87,10 +89,13 @@ def _text(axes: Axes, layer: LayerSpec) -> None:
     """Write texts near points, at the distance ``lift`` of the style [points]."""
     style = {"fontsize": 10, "ha": "center", **layer.style}
     lift = style.pop("lift", (0, 3))
-    if style.pop("halo", False):
-        # Keeps letters legible on lines.
-        style["path_effects"] = [withStroke(linewidth=3, foreground="white")]
+    has_halo = style.pop("halo", False)
     for x, y, text in zip(layer.x, layer.y, layer.texts, strict=True):
+        if has_halo:
+            # Keeps letters legible on the grid, and is below all data.
+            stroke = [withStroke(linewidth=3, foreground="white")]
+            below = {**style, "zorder": _BELOW_DATA, "path_effects": stroke}
+            note(axes, text, (x, y), lift, **below)
         note(axes, text, (x, y), lift, **style)
 
 

@@ -4,6 +4,7 @@ import math
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import cache
 from html import escape
 from io import BytesIO
@@ -14,6 +15,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import (
     FixedLocator,
     FuncFormatter,
@@ -331,7 +333,7 @@ def _add_legend(
     for axes, panel in panels:
         if not panel.legend:
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-                by_label.setdefault(label, handle)
+                by_label.setdefault(label, _with_marks(handle, axes))
     if by_label and spec.legend:
         look: dict[str, Any] = {"handlelength": 2.2, **spec.legend_style}
         if spec.size[0] < _NARROW_INCHES:
@@ -339,6 +341,22 @@ def _add_legend(
         handles = list(by_label.values())
         fitted_legend(figure, handles, list(by_label), spec.legend, **look)
         _make_room(figure)
+
+
+def _with_marks(handle: Any, axes: Axes) -> Any:
+    """Return a line of the legend with the marks of its points, if these are a layer without a label."""
+    if not isinstance(handle, Line2D) or handle.get_marker() not in ("", "None"):
+        return handle
+    for points in axes.get_lines():
+        # Matplotlib names lines without a label _child0, _child1, …
+        has_label = not str(points.get_label()).startswith("_")
+        is_own = not has_label and points.get_color() == handle.get_color()
+        if is_own and points.get_linestyle() == "None":
+            marked = copy(handle)
+            marked.set_marker(points.get_marker())
+            marked.set_markersize(points.get_markersize())
+            return marked
+    return handle
 
 
 def _make_room(figure: Figure) -> None:
