@@ -5,14 +5,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 from matplotlib.text import Text
 
 from stripesim.scenarios.show.figures.renderer import drawn
+from stripesim.scenarios.show.figures.saving import save_figures
 from stripesim.scenarios.show.figures.specification import (
     AxisSpec,
     FigureSpec,
     LayerSpec,
     PanelSpec,
+    linear_ticks,
     log_ticks,
 )
 from stripesim.scenarios.studies.registry import study_named
@@ -138,3 +141,22 @@ def test_a_study_draws_only_the_figure_that_was_asked_for():
     stems = study_named("koh2017").figure_stems(SimpleNamespace(setting=setting))
     papers = {stem for stem in stems if stem.startswith("fig")}
     assert papers == {"fig13"}
+
+
+@pytest.mark.parametrize("most", [2, 3, 6])
+@pytest.mark.parametrize(("low", "high"), [(0.737, 7.81), (0.9, 1.1), (199, 402)])
+def test_a_linear_axis_has_two_labels_or_more(low, high, most):
+    ticks = linear_ticks(low, high, most)
+    assert len(ticks) >= 2
+    assert all(low <= tick <= high for tick in ticks)
+
+
+def test_a_picture_cuts_no_names_at_its_edge(tmp_path):
+    names = ["rs:4,2 read rand 4KiB, rate", "rep:3 read rand 4KiB, rate"]
+    y = AxisSpec(ticks=range(2), names=names, low=-0.5, high=1.5)
+    points = LayerSpec(mark="points", x=[1, 2], y=[0, 1])
+    spec = FigureSpec(size=(8, 2.5), panels=[panel(points, y=y)], caption="")
+    save_figures({"names": drawn(spec)}, tmp_path)
+    picture = imread(tmp_path / "names.png")
+    # The pixels at the edge are white.
+    assert picture[:, 0].min() == 1

@@ -133,7 +133,11 @@ def _laid_out(figure: Figure) -> Iterator[None]:
     """Lay a figure out, and fix its layout. Otherwise Matplotlib would draw each file twice."""
     engine = figure.get_layout_engine()
     if engine is not None:
+        dpi = figure.dpi
+        # Letters of few dots are narrower, so that names would be cut.
+        figure.set_dpi(_DPI)
         engine.execute(figure)
+        figure.set_dpi(dpi)
     figure.set_layout_engine(None)
     try:
         yield

@@ -182,14 +182,24 @@ def _heights(panel: PanelSpec) -> list[float]:
 
 
 def linear_ticks(low: float, high: float, most: int = _TICKS_MAX) -> list[float]:
-    """Return a few round values.
+    """Return a few round values, at least two, because one does not tell the scale.
 
-    >>> linear_ticks(0, 47, 5)
-    [0.0, 10.0, 20.0, 30.0, 40.0]
+    >>> linear_ticks(0, 47, 5), linear_ticks(0.74, 7.81, 3)
+    ([0.0, 10.0, 20.0, 30.0, 40.0], [2.0, 4.0, 6.0])
     """
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * n for n in (1, 2, 5, 10) if power * n >= rough * 0.999)
+    steps = [power * n for n in (10, 5, 2, 1, 0.5, 0.2, 0.1)]
+    largest = min(step for step in steps if step >= rough * 0.999)
+    ticks: list[float] = []
+    for step in steps:
+        if step <= largest and len(ticks) < 2:
+            ticks = _steps(low, high, step)
+    return ticks
+
+
+def _steps(low: float, high: float, step: float) -> list[float]:
+    """Return the multiples of a step from `low` to `high`."""
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     return [float(f"{number * step:.6g}") for number in range(first, last + 1)]
