@@ -722,6 +722,8 @@ def test_options_that_are_not_possible_are_not_simulated(client):
     answer = client.post("/simulate", data={"a.hosts": "", "b.hosts": "-1"})
     assert "Nothing is simulated" in answer.text
     assert "hx-get" not in answer.text
+    # Simulated answers to earlier values go away.
+    assert '<div id="simulated" hx-swap-oob="innerHTML"></div>' in answer.text
 
 
 def test_a_process_warms_up():
