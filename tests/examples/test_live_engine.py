@@ -495,6 +495,20 @@ def test_the_page_says_that_a_first_curve_is_one_and_refines_it(chrome, page):
     assert refined == 8
 
 
+def test_numbers_do_not_run_into_each_other(chrome, page):
+    size = {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    chrome.get(page.as_uri())
+    _answered(chrome)
+    overlapping = chrome.execute_script(
+        "const cells = [...document.querySelectorAll('#numbers dd')];"
+        "cells[5].textContent = '11,496,997,358 ns';"
+        "return cells.filter((cell) => cell.scrollWidth > cell.clientWidth).length"
+    )
+    chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert overlapping == 0
+
+
 def test_the_page_fits_a_phone(chrome, page):
     size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
