@@ -341,6 +341,20 @@ def test_every_control_is_reached_by_tab_and_has_a_label(page, base, of_load):
     assert unlabelled == []
 
 
+def test_simulated_answers_go_away_without_a_valid_option(page, small_experiments):
+    # One field holds the hosts of both options.
+    page.get(f"{page.current_url}?one_cluster=1")
+    until(page, lambda browser: "At the load of the form" in simulated(browser))
+    type_into(page, "a.hosts", "0")
+    until(page, lambda browser: simulated(browser) == "")
+    type_into(page, "a.hosts", "9")
+    until(page, lambda browser: "At the load of the form" in simulated(browser))
+
+
+def simulated(browser):
+    return browser.find_element("id", "simulated").text.strip()
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 def test_shares_of_operations_on_objects_are_typed_and_kept(page, width):
     resize(page, width)
