@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= out
+# A path, which type checkers and editors follow, in place of an import hook.
+EDITABLE := --config-settings editable_mode=compat
 
 .PHONY: demo kernels test verify fuzz lint bench docs notebooks ledgers lowest dist clean help
 
@@ -25,7 +27,7 @@ help:
 # Bytecode comes on all cores, and without the tests of packages. Pip would compile all on one.
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e ".[test,lint]"
+	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt $(EDITABLE) -e ".[test,lint]"
 	@$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib || true
 	@touch $@
 
@@ -49,7 +51,7 @@ verify: $(STAMP) kernels
 	    tests/unit/test_prebuilt_kernels.py
 
 fuzz: $(STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[fuzz]"
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt $(EDITABLE) -e ".[fuzz]"
 	$(BIN)/python fuzz/seeds.py $(OUT)/seeds
 	$(BIN)/python fuzz/fuzz_traces.py -max_total_time=60 $(OUT)/seeds
 
@@ -65,12 +67,12 @@ bench: $(STAMP) kernels
 	$(BIN)/python benchmarks/run.py
 
 docs: $(STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt $(EDITABLE) -e ".[docs]"
 	$(BIN)/python -m stripesim.sim.kernels
 	$(BIN)/python docs/build.py $(OUT)
 
 notebooks: $(STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[notebooks]"
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt $(EDITABLE) -e ".[notebooks]"
 	$(BIN)/python -m stripesim.notebooks.files
 	$(BIN)/python -m stripesim.notebooks.files execute
 	STRIPESIM_LESSON_SEEDS=all $(BIN)/pytest -q tests/examples/test_notebooks.py
