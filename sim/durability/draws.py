@@ -33,6 +33,7 @@ SAME_HOST: Final = 2
 SECTOR: Final = 3
 AS_ONE: Final = 8
 
+#: Latent errors drawn at least after a failure that makes groups critical, on average [count].
 _SECTOR_DRAWN: Final = 0.2
 
 # Type of literals, and of values from narrower arrays, when they are passed on. Numba compiles a function and
@@ -231,11 +232,17 @@ def loses_data(threats: Threats, which: int, rng: State) -> tuple[bool, float]:
 
 
 @inner
-def sector_lost(threats: Threats, chance: float, rng: State) -> tuple[bool, float]:
-    """Draw whether the last rebuild meets a latent error, and return that and the likelihood ratio."""
+def sector_lost(
+    threats: Threats, chance: float, rebuilds: int, rng: State
+) -> tuple[bool, float]:
+    """Draw whether a last rebuild meets a latent error, and return that and the likelihood ratio.
+
+    `rebuilds` is the number of such draws after one failure. Their ratios multiply, so each is drawn the less
+    often, the more there are.
+    """
     drawn = chance
     if threats.bias_s[threats.tolerated] > 0:
-        drawn = max(chance, _SECTOR_DRAWN)
+        drawn = max(chance, _SECTOR_DRAWN / rebuilds)
     if uniform(rng) < drawn:
         return True, chance / drawn
     return False, (1 - chance) / (1 - drawn)

@@ -469,10 +469,11 @@ def _shares_and_weights(
 ) -> tuple[Floats, Floats]:
     """Return the shares in which states are drawn for the next level, and the weights that they then carry.
 
-    Bursts are drawn more often than they strike, so states after a burst have low weights and would hardly be
-    drawn again in proportion to them. With bursts, states are drawn uniformly.
+    Bursts and latent errors are drawn more often than they happen, so states after one have low weights and
+    would hardly be drawn again in proportion to them. With either, states are drawn uniformly.
     """
-    if is_last or not len(threats.burst_rates):
+    drawn_often = len(threats.burst_rates) > 0 or threats.sector_errors > 0
+    if is_last or not drawn_often:
         return weights, np.ones(len(weights))
     return (weights > 0).astype(float), weights
 

@@ -291,6 +291,9 @@ IN_TURN = {
         scattered("rs:4,2", 24, 200), repair=DriveRepair(1e9, "shared", 2000.0)
     ),
     "sector errors": replace(scattered("rs:4,2", 24, 200), sector_errors=0.01),
+    "sector errors in many groups": replace(
+        scattered("rep:3", 8, 400), sector_errors=1e-3
+    ),
     "several at once": scattered(
         "rs:4,2", 24, 200, detection_s=620.0, groups_at_once=8
     ),
@@ -782,6 +785,17 @@ def test_splitting_knows_that_walks_which_all_lose_data_prove_little():
     row = assess(system, "splitting", walks=20)
     assert row["bytes_lost_per_year"] is None
     assert any("Bytes lost are not given" in line for line in row["assumptions"])
+
+
+@pytest.mark.parametrize("method", ["splitting", "history"])
+def test_the_rebuild_of_a_drive_with_many_groups_meets_its_latent_errors_once(method):
+    # Given RS(2,1) in 400 groups on eight drives, rebuilt too fast for a second failure to matter
+    system = replace(scattered("rs:2,1", 8, 400), sector_errors=0.01)
+    fast = replace(system.repair, bytes_per_s=1e12)
+    # When 150 groups of a failed drive are rebuilt, then they read as much as two drives hold.
+    by_hand = system.failures * 2 * 0.01
+    row = assess(replace(system, repair=fast), method, walks=200)
+    assert row["loss_probability"] == pytest.approx(by_hand, rel=0.15)
 
 
 def test_walks_depend_only_on_their_seed():

@@ -299,26 +299,24 @@ def strike_drive(
     st.review[at, slot] = LANE_FREE
     st.in_lane[at, slot, :] = -1
     st.status[at, slot, :] = MISSING
-    ratio = 1.0
     before = worst
     for i in range(lay.first[drive], lay.first[drive + 1]):
         level = _move(lay, tab, i, TAKE)
-        cause = why
         group = wide(lay.group[i])
         if lay.prioritised and tab.missing[group] > 1:
             _review_others(lay, st, at, tab, group)
-        if level == tolerated and lay.threats.sector_errors > 0:
-            lost, drawn = meets_error(lay, tab, group, held, rng)
-            ratio *= drawn
-            if lost:
-                level = tolerated + 1
-                cause = draws.SECTOR
         if level > worst:
-            if why == draws.ELSEWHERE and cause == draws.ELSEWHERE:
+            cause = why
+            if why == draws.ELSEWHERE:
                 cause = _cause(lay, tab, drive, group)
             for step in range(max(1, before + 1), level + 1):
                 st.cause[at, step] = cause
             worst = level
+    has_errors, ratio = meet_errors(lay, tab, drive, rng)
+    if has_errors and worst <= tolerated:
+        for step in range(max(1, before + 1), tolerated + 2):
+            st.cause[at, step] = draws.SECTOR
+        worst = tolerated + 1
     return worst, ratio
 
 
@@ -334,22 +332,37 @@ def _review_others(
 
 
 @inner
-def meets_error(
-    lay: GroupConstants, tab: GroupTables, group: int, held: int, rng: State
+def meet_errors(
+    lay: GroupConstants, tab: GroupTables, drive: int, rng: State
 ) -> tuple[bool, float]:
-    """Draw whether the last rebuild of a critical group meets a latent error, which is loss.
+    """Draw which last rebuilds of the critical groups of a failed drive meet a latent error, which is loss.
 
-    Return that and the likelihood ratio. `held` is the number of shards of the failed drive.
+    Return whether any does, and the likelihood ratio.
     """
+    if lay.threats.sector_errors <= 0:
+        return False, 1.0
     tolerated = lay.threats.tolerated
-    healthy = lay.members.shape[1] - tab.missing[group]
-    errors = lay.threats.sector_errors * healthy * (1.0 / max(1, held))
-    chance = -np.expm1(-errors)
-    lost, ratio = draws.sector_lost(lay.threats, chance, rng)
-    if lost:
-        tab.levels[tolerated] -= 1
-        tab.levels[tolerated + 1] += 1
-    return lost, ratio
+    first = lay.first[drive]
+    stop = lay.first[drive + 1]
+    critical = 0
+    for i in range(first, stop):
+        critical += level_of(lay, tab, wide(lay.group[i])) == tolerated
+    has_errors = False
+    ratio = 1.0
+    for i in range(first, stop):
+        group = wide(lay.group[i])
+        if level_of(lay, tab, group) != tolerated:
+            continue
+        healthy = lay.members.shape[1] - tab.missing[group]
+        errors = lay.threats.sector_errors * healthy * (1.0 / (stop - first))
+        chance = -np.expm1(-errors)
+        lost, drawn = draws.sector_lost(lay.threats, chance, critical, rng)
+        ratio *= drawn
+        if lost:
+            has_errors = True
+            tab.levels[tolerated] -= 1
+            tab.levels[tolerated + 1] += 1
+    return has_errors, ratio
 
 
 @inner

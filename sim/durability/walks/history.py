@@ -26,8 +26,7 @@ from stripesim.sim.durability.walks.groups import (
     copy_counts,
     copy_drive,
     fill,
-    level_of,
-    meets_error,
+    meet_errors,
     place_failed,
     tables,
     walk,
@@ -325,20 +324,10 @@ def _errors_of_last(
     lay: GroupConstants, st: States, tab: GroupTables, rng: State
 ) -> float:
     """Draw latent errors in the groups that the last failure has made critical, and return the ratio."""
-    if lay.threats.sector_errors <= 0:
-        return 1.0
-    tolerated = lay.threats.tolerated
     drive = st.drive[_SIDE, st.failed[_SIDE] - 1]
-    first = lay.first[drive]
-    stop = lay.first[drive + 1]
-    ratio = 1.0
-    for i in range(first, stop):
-        if level_of(lay, tab, lay.group[i]) != tolerated:
-            continue
-        lost, drawn = meets_error(lay, tab, lay.group[i], stop - first, rng)
-        ratio *= drawn
-        if lost:
-            st.cause[_SIDE, tolerated + 1] = draws.SECTOR
+    has_errors, ratio = meet_errors(lay, tab, drive, rng)
+    if has_errors:
+        st.cause[_SIDE, lay.threats.tolerated + 1] = draws.SECTOR
     return ratio
 
 

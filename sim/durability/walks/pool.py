@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stripesim.sim.durability import draws
-from stripesim.sim.durability.draws import State, compiled, inner, uniform
+from stripesim.sim.durability.draws import State, compiled, inner, uniform, wide
 from stripesim.sim.durability.system import Floats, Ints
 
 
@@ -211,7 +211,7 @@ def _strike(
     if has_errors and before < top == tolerated and st.lost[at] == 0:
         read_bytes = exposed[tolerated] * (pool.width - tolerated)
         errors = threats.sector_errors * read_bytes / pool.drive_bytes
-        lost, ratio = draws.sector_lost(threats, -np.expm1(-errors), rng)
+        lost, ratio = draws.sector_lost(threats, -np.expm1(-errors), wide(1), rng)
         if lost:
             cause = draws.SECTOR
             # Of stripes without size, too, the lost one counts.
