@@ -299,7 +299,9 @@ def _pool(system: System, threats: Threats) -> PoolConstants:
 def _layout(system: System, drives: int, threats: Threats) -> GroupConstants:
     code = system.code
     repair = system.repair
-    groups = system.layout[:1] if drives == code.width else system.layout
+    groups = system.layout
+    if system.placement == "clustered" and drives == code.width:
+        groups = system.layout[:1]
     members = np.ascontiguousarray(groups)
     members = members.astype(np.int32, copy=False)
     held = shards_of_drives(members, drives)

@@ -798,6 +798,15 @@ def test_the_rebuild_of_a_drive_with_many_groups_meets_its_latent_errors_once(me
     assert row["loss_probability"] == pytest.approx(by_hand, rel=0.15)
 
 
+def test_groups_on_as_many_drives_as_shards_are_all_rebuilt_one_by_one():
+    # Given 32 groups, each with all three drives, which are rebuilt in T
+    system = grouped("rep:3", 3, 32, afr=0.05, hours=22.0)
+    rate_per_s = system.lifetime.rate_per_s
+    # Then one of three fails, one of two in the T that follows, and one in what is left: λ³ 3 × 2 × T² / 2.
+    by_hand = 3 * rate_per_s**3 * system.transfer_s**2 * YEAR_S
+    assert split(system, walks=200).probability == pytest.approx(by_hand, rel=0.1)
+
+
 def test_walks_depend_only_on_their_seed():
     system = grouped()
     first, again, other = (split(system, seed=seed, walks=200) for seed in (1, 1, 2))
