@@ -807,6 +807,16 @@ def test_groups_on_as_many_drives_as_shards_are_all_rebuilt_one_by_one():
     assert split(system, walks=200).probability == pytest.approx(by_hand, rel=0.1)
 
 
+def test_an_exposure_draws_failures_of_its_own_groups_only():
+    # Given ten mirrors with plenty of spares. One of 20 drives fails, and then its partner within T.
+    system = clustered("rep:2", 20, policy="parallel", spares=9, replacement_s=5e6)
+    by_hand = 20 * system.lifetime.rate_per_s**2 * system.transfer_s * YEAR_S
+    # When exposures follow one another, each of one mirror, then weights match the mirror at risk.
+    found = split(system)
+    assert found.low <= by_hand <= found.high
+    assert found.probability == pytest.approx(by_hand, rel=0.15)
+
+
 def test_walks_depend_only_on_their_seed():
     system = grouped()
     first, again, other = (split(system, seed=seed, walks=200) for seed in (1, 1, 2))

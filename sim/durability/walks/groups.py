@@ -743,6 +743,9 @@ def walk(
             return 0.0, events
         _begin(lay, st, at, tab, rng)
         bias = 0.0
+        if level != known_level:
+            # Back at this level, as many groups may be others.
+            known_level = -1
         if threats.bias_s[level] > 0 and level == 0:
             bias = max(0.0, 1.0 / threats.horizon_s - drives * fastest)
         elif threats.bias_s[level] > 0:
