@@ -247,8 +247,9 @@ class DriveRepair:
         Pace at which one failed drive is rebuilt [B/s]. In a declustered pool, the bandwidth that
         each surviving drive contributes, reads and writes together.
     policy
-        "parallel": each failed drive at its own pace. "serial": one drive at a time in a pool.
-        "shared": all failed drives at the same time, sharing one pace.
+        "parallel": each failed drive at its own pace. "serial": one drive at a time in a pool, with
+        `prioritised` that with a placement group nearest to loss. "shared": all failed drives at the same
+        time, sharing one pace.
     detection_s
         Time from a failure to the start of its repair [s].
     fixed

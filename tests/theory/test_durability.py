@@ -50,6 +50,12 @@ from stripesim.sim.durability.system import (
     group_bytes,
 )
 from stripesim.sim.durability.turns import turn_levels
+from stripesim.sim.durability.walks.groups import (
+    DETECTING,
+    LANE_FREE,
+    States,
+    stage,
+)
 
 
 def clustered(scheme="rs:8,2", drives=50, afr=0.05, pace=1e8, policy="serial", **more):
@@ -815,6 +821,28 @@ def test_an_exposure_draws_failures_of_its_own_groups_only():
     found = split(system)
     assert found.low <= by_hand <= found.high
     assert found.probability == pytest.approx(by_hand, rel=0.15)
+
+
+def test_one_drive_at_a_time_gives_way_to_one_with_a_group_nearer_to_loss():
+    # Given a failed drive with 100 groups, and two that failed after it and share a group
+    system = System(
+        code=code_of("rep:3"), placement="crush", drives=6, drive_bytes=1e12,
+        lifetime=Lifetime.exponential(0.1), repair=DriveRepair(1e8, "serial"),
+        groups=np.array([[0, 1, 2]] + [[3, 4, 5]] * 100, dtype=np.int32),
+    )  # fmt: skip
+    prepared = splitting.prepare(system)
+    complete = splitting.initial_state(prepared)
+    states = States(*(np.repeat(part, 20_000, axis=0) for part in complete))
+    states.failed[:] = 3
+    states.drive[:, :3] = [3, 0, 1]
+    states.lane[:, :3] = DETECTING
+    states.review[:, :3] = LANE_FREE
+    states.in_lane[:] = -1
+    # When the failures are detected, then the third drive of that group has to fail while it is rebuilt.
+    weights = np.zeros(20_000)
+    stage(prepared.layout, states, 3, 1, weights)
+    by_hand = system.lifetime.rate_per_s * system.group_transfer_s
+    assert weights.mean() == pytest.approx(by_hand, rel=0.1)
 
 
 def test_walks_depend_only_on_their_seed():

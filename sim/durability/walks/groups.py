@@ -18,6 +18,7 @@ from stripesim.sim.durability.system import Floats, Ints
 #: Values of `States.lane` while no shard of a failed drive is being rebuilt.
 WAITING: Final = -1
 DETECTING: Final = -2
+PAUSED: Final = -3
 
 #: Values of `States.status`.
 MISSING: Final = 0
@@ -101,8 +102,8 @@ class States(NamedTuple):
     failed
         Number of failed drives. The remainder of a row of `drive` is unused.
     drive, lane
-        Failed drives, and the lane of each that ends first, or `WAITING` or `DETECTING`, shape (states,
-        room).
+        Failed drives, and the lane of each that ends first, or `WAITING`, `DETECTING`, or `PAUSED` after
+        its rebuild began, shape (states, room).
     ready_s
         End of detection (real time) or of that lane (virtual time) [s], shape (states, room).
     review
@@ -425,20 +426,21 @@ def _begin(
     """Assign free lanes to missing shards, within the limits of policy and spares.
 
     If groups are prioritised, a shard of a group nearer to loss takes the lane of one that is further from
-    it. The latter starts again later.
+    it. The latter starts again later. If drives are rebuilt one at a time, so does a drive.
     """
-    active = _active(st, at)
     most = worst_level(tab) if lay.prioritised else 0
+    only = -1
+    if lay.policy == 1 and most > 1:
+        only = _nearest_to_loss(lay, st, at, tab, most)
+        _pause_others(lay, st, at, only)
+    active = _active(st, at)
     for slot in range(st.failed[at]):
         is_active = st.lane[at, slot] >= 0
         if st.review[at, slot] == SETTLED or st.lane[at, slot] == DETECTING:
             continue
-        if lay.policy == 1 and active - is_active > 0:
+        if lay.policy == 1 and (active - is_active > 0 or 0 <= only != slot):
             continue
-        drive = st.drive[at, slot]
-        first = lay.first[drive]
-        held = lay.first[drive + 1] - first
-        if lay.spares >= 0 and not is_active and _rebuilt(st, at, slot, held) == 0:
+        if _needs_spare(lay, st, at, slot):
             spare = _free_spare(lay, st, at)
             if spare < 0:
                 # Try again when the next spare arrives.
@@ -461,6 +463,69 @@ def _begin(
         st.review[at, slot] = SETTLED
         _find_first(st, at, slot)
         active += st.lane[at, slot] >= 0 and not is_active
+
+
+@inner
+def _nearest_to_loss(
+    lay: GroupConstants, st: States, at: int, tab: GroupTables, most: int
+) -> int:
+    """Return the failed drive with a group nearest to loss among those that can be rebuilt, −1 for none.
+
+    Among equals it is the one being rebuilt, or else the first. No group is at a level above `most`.
+    """
+    nearest = -1
+    worst = -1
+    for slot in range(st.failed[at]):
+        if st.lane[at, slot] == DETECTING:
+            continue
+        if _needs_spare(lay, st, at, slot) and _free_spare(lay, st, at) < 0:
+            continue
+        level = _worst_lost(lay, st, at, tab, slot, most)
+        if level > worst or (level == worst and st.lane[at, slot] >= 0):
+            worst = level
+            nearest = slot
+    return nearest
+
+
+@inner
+def _worst_lost(
+    lay: GroupConstants, st: States, at: int, tab: GroupTables, slot: int, most: int
+) -> int:
+    """Return the highest level, up to `most`, of the groups that a failed drive has not rebuilt."""
+    first = lay.first[st.drive[at, slot]]
+    worst = 0
+    for i in range(first, lay.first[st.drive[at, slot] + 1]):
+        if st.status[at, slot, i - first] != REBUILT:
+            worst = max(worst, level_of(lay, tab, lay.group[i]))
+            if worst >= most:
+                break
+    return worst
+
+
+@inner
+def _pause_others(lay: GroupConstants, st: States, at: int, only: int) -> None:
+    """Take the lanes of all failed drives but one. Their shards start again later."""
+    if only < 0:
+        return
+    for slot in range(st.failed[at]):
+        if slot == only or st.lane[at, slot] < 0:
+            continue
+        for lane in range(lay.lanes):
+            shard = st.in_lane[at, slot, lane]
+            if shard >= 0:
+                st.status[at, slot, shard] = MISSING
+                st.in_lane[at, slot, lane] = -1
+        st.lane[at, slot] = PAUSED
+        st.review[at, slot] = max(LANE_FREE, st.review[at, slot])
+
+
+@inner
+def _needs_spare(lay: GroupConstants, st: States, at: int, slot: int) -> bool:
+    """Return True if spares are counted, and the rebuild of a failed drive has not begun."""
+    if lay.spares < 0 or st.lane[at, slot] != WAITING:
+        return False
+    drive = st.drive[at, slot]
+    return _rebuilt(st, at, slot, lay.first[drive + 1] - lay.first[drive]) == 0
 
 
 @inner
