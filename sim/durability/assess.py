@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from itertools import groupby
-from math import comb, expm1, isinf, log10
+from math import comb, expm1, factorial, isinf, log10
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -199,11 +199,12 @@ def chain_doubt(system: System) -> str | None:
 
     Notes
     -----
-    A pool of a clustered placement has an exact chain. Other chains follow one rebuild, and the failures that
-    come during it. A second rebuild that is still under way afterwards does not exist for them.
+    A pool of a clustered placement has an exact chain if rebuild times are exponential. Other chains follow
+    one rebuild, and the failures that come during it. A second rebuild that is still under way afterwards
+    does not exist for them.
     """
     if system.placement == "clustered":
-        return None
+        return _doubt_about_fixed_times(system)
     partners = system.code.width - 1
     if system.placement == "declustered":
         partners = system.drives - 1
@@ -214,6 +215,30 @@ def chain_doubt(system: System) -> str | None:
         f"{overlap:.2g} drives that share its stripes fail during a rebuild, and the chain holds to a tenth "
         f"up to {OVERLAP_MAX:g}"
     )
+
+
+def _doubt_about_fixed_times(system: System) -> str | None:
+    """Explain why the chain of a pool does not hold for fixed rebuild times. None if it does.
+
+    To first order, a pool loses data if m further drives fail before the first one is rebuilt. One at a time,
+    they do so with (λT)^m / m! in a fixed time T, but with (λT)^m in an exponential time of that mean. The
+    factor cancels if drives are rebuilt side by side: any of several exponential times may end first, and a
+    shared pace slows the first drive down. Detection shares no pace.
+    """
+    repair = system.repair
+    later = system.code.tolerated - 1
+    if not repair.fixed or later < 1:
+        return None
+    if repair.policy == "serial":
+        often = factorial(system.code.tolerated)
+        return (
+            "rebuild times are fixed, and with exponential ones of drives in turn a pool loses data "
+            f"{often:,} times as often"
+        )
+    detection_share = repair.detection_s / system.rebuild_s
+    if repair.policy == "shared" and later * detection_share > OVERLAP_MAX:
+        return f"detection takes {detection_share:.0%} of a fixed rebuild time, and shares no pace"
+    return None
 
 
 class Recommendation(NamedTuple):

@@ -308,8 +308,8 @@ def chain_of(system: System, levels: Levels | None = None) -> Chain:
     -----
     Clustered: a pool of n drives, each failing at rate λ. A drive is rebuilt at rate
     μ = 1 / (detection + transfer), each drive on its own ("parallel") or one at a time ("serial").
-    Sharing one pace gives the same rate. The chain is exact. Codes whose patterns matter have a state
-    per pattern (`PatternChain`).
+    Sharing one pace gives the same rate. The chain is exact for exponential times. Codes whose patterns
+    matter have a state per pattern (`PatternChain`).
 
     Declustered: the state is the number of shards that the worst stripes miss. Any further failure hits
     such a stripe, and the worst stripes are rebuilt first (`levels_of`).

@@ -845,6 +845,25 @@ def test_one_drive_at_a_time_gives_way_to_one_with_a_group_nearer_to_loss():
     assert weights.mean() == pytest.approx(by_hand, rel=0.1)
 
 
+def test_the_chain_of_a_pool_leaves_fixed_times_in_turn_to_simulation():
+    # Given RS(3,2) on nine pools, one drive at a time, and T for each exactly
+    pools = clustered("rs:3,2", 45, afr=0.2, policy="serial")
+    fixed = replace(pools, repair=replace(pools.repair, fixed=True))
+    # When one of five drives fails, two of four must fail within T, in either order: T² / 2.
+    rate_per_s = fixed.lifetime.rate_per_s
+    by_hand = 9 * 5 * 4 * 3 * rate_per_s**3 * fixed.transfer_s**2 / 2 * YEAR_S
+    method, _ = recommended_method(fixed)
+    assert method == "splitting"
+    row = assess(fixed, method, walks=300)
+    assert row["loss_probability"] == pytest.approx(by_hand, rel=0.15)
+    # Then the chain, whose exponential times have the second moment 2 T², claims no interval.
+    assert assess(fixed, "markov")["nines_low"] is None
+    assert assess(pools, "markov")["loss_probability"] == pytest.approx(
+        2 * by_hand, rel=0.15
+    )
+    assert recommended_method(pools).method == "markov"
+
+
 def test_walks_depend_only_on_their_seed():
     system = grouped()
     first, again, other = (split(system, seed=seed, walks=200) for seed in (1, 1, 2))
