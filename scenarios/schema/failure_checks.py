@@ -343,11 +343,51 @@ def _placed_drives(spec: DurabilitySpec) -> Iterator[KeyProblem]:
     elif spec.drives is not None:
         wanted = f"no such key, {_because(spec)} and [cluster] defines the drives"
         yield problem("durability.drives", spec.drives, wanted, _PLACEMENT)
+    yield from _keys_of_placements(spec)
+    yield from _spares(spec)
+
+
+def _keys_of_placements(spec: DurabilitySpec) -> Iterator[KeyProblem]:
+    """Refuse keys that mean nothing under the placement.
+
+    `repair` is not among them: a scenario that states it may compare placements.
+    """
+    no_groups = f"no such key, {_because(spec)}, without placement groups"
     if spec.placement != "crush" and spec.groups_at_once is not None:
-        wanted = f"no such key, {_because(spec)}, without placement groups"
-        yield problem(
-            "durability.groups_at_once", spec.groups_at_once, wanted, _PLACEMENT
-        )
+        key = "durability.groups_at_once"
+        yield problem(key, spec.groups_at_once, no_groups, _PLACEMENT)
+    if spec.placement != "declustered":
+        wanted = f"no such key, {_because(spec)}"
+        if spec.stripes is not None:
+            yield problem("durability.stripes", spec.stripes, wanted, _PLACEMENT)
+        if spec.rebuilt_is_safe:
+            key = "durability.rebuilt_is_safe"
+            yield problem(key, "true", f"false, {_because(spec)}", _PLACEMENT)
+        return
+    wanted = f"no such key, {_because(spec)}: all survivors share each rebuild"
+    if spec.repair_time is not None:
+        key = "durability.repair_time"
+        yield problem(key, f'"{spec.repair_time}"', wanted, _PLACEMENT)
+    if spec.spare_drives is not None:
+        key = "durability.spare_drives"
+        yield problem(key, spec.spare_drives, wanted, _PLACEMENT)
+    if not spec.prioritised:
+        key = "durability.prioritised"
+        wanted = f"true, {_because(spec)}: stripes nearest to loss come first"
+        yield problem(key, "false", wanted, _PLACEMENT)
+
+
+def _spares(spec: DurabilitySpec) -> Iterator[KeyProblem]:
+    """Check that there are spares to replace."""
+    if not spec.replacement_s or spec.spare_drives:
+        return
+    key = "durability.replacement_s"
+    spares = "durability.spare_drives"
+    if spec.spare_drives is None:
+        yield problem(key, spec.replacement_s, f"{spares}, too", spares)
+        return
+    wanted = f"no such key, because {spares} is 0 and none is ever used"
+    yield problem(key, spec.replacement_s, wanted, spares)
 
 
 def _rebuild_rate(spec: DurabilitySpec) -> Iterator[KeyProblem]:

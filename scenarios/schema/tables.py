@@ -316,15 +316,16 @@ class DurabilitySpec(ScenarioTable):
     """Distribution of lifetimes, instead of afr."""
     repair: Literal["serial", "parallel", "shared", "simulated"] = "parallel"
     """serial: a pool rebuilds one drive at a time. parallel: each failed drive is rebuilt at its own
-    rate. shared: failed drives share one rate. simulated: parallel, without repair_bytes_per_s."""
+    rate. shared: failed drives share one rate. simulated: parallel, without repair_bytes_per_s. No effect
+    with declustered, where all survivors share each rebuild."""
     repair_bytes_per_s: Bytes | None = None
     """Rebuild rate of one failed drive under a code that reads k shards to rebuild one [bytes/s]. Other
     codes are rebuilt faster or slower, by the bytes that they read and write. With declustered: bandwidth
     that each surviving drive contributes, reads and writes together. Default with crush: the rate that the
     recovery model simulates for the idle cluster."""
     repair_time: Literal["exponential", "fixed"] | None = None
-    """Distribution of rebuild times. Default: exponential with clustered, as in the Markov chain,
-    otherwise fixed."""
+    """Distribution of rebuild times. Not with declustered. Default: exponential with clustered, as in the
+    Markov chain, otherwise fixed."""
     prioritised: bool = True
     """Rebuild the groups that are closest to data loss first."""
     groups_at_once: PositiveInt | None = None
@@ -344,9 +345,10 @@ class DurabilitySpec(ScenarioTable):
     scrub_interval_s: PositiveFloat | None = None
     """Interval of the scrubs that find latent errors [s]. Default: no scrubs within the horizon."""
     spare_drives: Annotated[int, Field(ge=0)] | None = None
-    """Spare space for rebuilds [drives]. Default: unlimited."""
+    """Spare space for rebuilds [drives]. Not with declustered. Default: unlimited. With 0, no drive is ever
+    rebuilt."""
     replacement_s: TimeS = 0.0
-    """Time to replace a used spare [s]."""
+    """Time to replace a used spare of spare_drives [s]."""
     min_size: PositiveInt | None = None
     """Shards needed to serve clients [count]. Default: Ceph's."""
     stripes: Bytes | None = None

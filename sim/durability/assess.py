@@ -603,6 +603,8 @@ def _repair_assumptions(system: System, method: Method) -> list[str]:
             f"A drive is rebuilt in {system.rebuild_s / 3600:.4g} h, including {repair.detection_s:.4g} s of "
             "detection. Spare space is always available."
         )
+    elif system.spares == 0:
+        lines.append("There are no spares: no failed drive is ever rebuilt.")
     else:
         lines.append(
             f"{system.spares} spares, each available again {system.replacement_s / 3600:.4g} h after its use."

@@ -208,6 +208,34 @@ def test_errors_name_their_key(change, said):
     assert states(str(caught.value).replace("[0]", ""), said.replace("[0]", ""))
 
 
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [
+        (["stripes=9"], "durability.stripes: got 9"),
+        (["rebuilt_is_safe=true"], "durability.rebuilt_is_safe: got true"),
+        (["replacement_s=5"], "durability.spare_drives, too"),
+        (["replacement_s=5", "spare_drives=0"], "durability.replacement_s: got 5"),
+        (
+            ['placement="declustered"', 'repair_time="fixed"'],
+            'durability.repair_time: got "fixed"',
+        ),
+        (
+            ['placement="declustered"', "spare_drives=3"],
+            "durability.spare_drives: got 3",
+        ),
+        (
+            ['placement="declustered"', "prioritised=false"],
+            "durability.prioritised: got false",
+        ),
+    ],
+)
+def test_keys_without_effect_are_refused(sets, said):
+    keys = [f"durability.{key}" for key in sets]
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(CLUSTERED, sets=keys)
+    assert said in str(caught.value)
+
+
 def test_a_scenario_of_durability_alone_cannot_be_run(tmp_path, command):
     path = tmp_path / "c.toml"
     path.write_text(CLUSTERED)
