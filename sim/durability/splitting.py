@@ -258,9 +258,8 @@ def _bias_s(system: System, drives: int) -> list[float]:
     """
     levels = levels_of(system)
     rate = system.lifetime.rate_per_s
-    times_s = levels.times_s
-    if system.spares is not None:
-        times_s = [time_s + system.replacement_s for time_s in times_s]
+    wait_s = _wait_for_spare_s(system)
+    times_s = [time_s + wait_s for time_s in levels.times_s]
     bias_s = [1.0]
     # Mean number of failures at a level at any moment.
     present = drives * rate
@@ -273,6 +272,17 @@ def _bias_s(system: System, drives: int) -> list[float]:
             bias_s.append(stay_s + system.horizon_s * min(1.0, present))
         present *= rate * levels.reach[level]
     return bias_s
+
+
+def _wait_for_spare_s(system: System) -> float:
+    """Return about the longest time that a failed drive waits for a spare [s]."""
+    if system.spares is None:
+        return 0.0
+    on_order = system.drives * system.lifetime.rate_per_s * system.replacement_s
+    if on_order >= system.spares:
+        # More drives fail than are replaced.
+        return system.horizon_s
+    return system.replacement_s
 
 
 def drives_of(system: System, unit: str) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from math import comb
 
 import pytest
 
@@ -234,6 +235,16 @@ def test_keys_without_effect_are_refused(sets, said):
     with pytest.raises(ScenarioError) as caught:
         parse_scenario(CLUSTERED, sets=keys)
     assert said in str(caught.value)
+
+
+def test_without_spares_no_drive_is_rebuilt():
+    # Given five pools of ten drives, of which three of a pool have to fail within a year
+    scenario = parse_scenario(CLUSTERED, sets=["durability.spare_drives=0"])
+    (row,) = estimate_durability(scenario, "splitting", walks=500)["rows"]
+    of_pool = sum(comb(10, i) * 0.05**i * 0.95 ** (10 - i) for i in range(3, 11))
+    by_hand = 1 - (1 - of_pool) ** 5
+    assert row["loss_probability"] == pytest.approx(by_hand, rel=0.1)
+    assert any("no failed drive is ever rebuilt" in line for line in row["assumptions"])
 
 
 def test_a_scenario_of_durability_alone_cannot_be_run(tmp_path, command):
