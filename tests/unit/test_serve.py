@@ -417,8 +417,9 @@ def test_a_scenario_with_racks_keeps_its_failure_domain():
     assert second.values["failure_domain"] == "rack"
     assert second.values["racks"] == "4"
     safe = next(number for number in second.numbers if number.key == "safe")
-    # 32 OSDs of 3.84 TB, one of 4 racks gone, at the nearfull ratio 0.85, stored twice.
-    expected = 32 * 3.84e12 * 3 / 4 * 0.85 / 2
+    # 32 OSDs of 3.84 TB, one of 4 racks gone, at the nearfull ratio 0.85. Three of four shards are left of
+    # what is stored twice.
+    expected = 32 * 3.84e12 * 3 / 4 * 0.85 / (2 * 3 / 4)
     imbalance = second.answers.capacity.imbalance_after_loss
     assert safe.value * imbalance == pytest.approx(expected, rel=1e-3)
 
