@@ -554,7 +554,12 @@ def test_the_address_of_an_explorer_holds_its_state(explorer):
 def test_an_explorer_gives_its_rows_as_csv(explorer, tmp_path):
     folder = {"behavior": "allow", "downloadPath": str(tmp_path)}
     explorer.execute_cdp_cmd("Browser.setDownloadBehavior", folder)
-    explorer.find_element("id", "download").click()
+    download = explorer.find_element("id", "download")
+    # It lies at the lower edge of the window, and the page would scroll smoothly while the click comes.
+    explorer.execute_script(
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", download
+    )
+    download.click()
     deadline = time.monotonic() + 10
     # A browser first writes an empty file of this name.
     while time.monotonic() < deadline:
