@@ -18,9 +18,8 @@ from stripesim._version import __version__
 from stripesim.models.coding import parse_scheme
 from stripesim.models.documents import canonical_json
 from stripesim.models.kernel.cost import KernelModel
-from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.files import file_sha256
-from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.models import build_models, device_set
 from stripesim.scenarios.schema.keys import (
     Cell,
     ClientSpec,
@@ -306,12 +305,12 @@ def _models(key: ModelsKey) -> Models:
 @lru_cache(maxsize=4096)
 def _models_sha256(key: ModelsKey) -> str:
     models = _models(key)
-    # A set of a drive may have constants of recovery, which are in no model.
-    described = {**models.described(), "recovery": limits_of(_scenario_of(key))}
     parameters = [
-        list(model.parameters(f"{name}.")) for name, model in described.items()
+        list(model.parameters(f"{name}.")) for name, model in models.described().items()
     ]
-    text = canonical_json(parameters)
+    # A set of a drive may have constants of recovery, which are in no model.
+    recovery = device_set(_scenario_of(key)).table("recovery")
+    text = canonical_json([parameters, recovery])
     kernel = _kernel_text(models.kernel, key.scheme)
     return hashlib.sha256(f"{text}\n{kernel}".encode()).hexdigest()
 

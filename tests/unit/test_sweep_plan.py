@@ -7,6 +7,7 @@ import subprocess
 import sys
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from stripesim.scenarios.answers.sweep.plan import (
     split_values,
 )
 from stripesim.scenarios.answers.sweep.run import run_sweep
-from stripesim.scenarios.cells.failures import limits_of, replayed_failures
+from stripesim.scenarios.cells.failures import replayed_failures
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import FILE_KEYS, cells, scenario_schema
 from stripesim.scenarios.schema.scenario import load_scenario
@@ -680,11 +681,8 @@ def test_the_name_covers_constants_of_recovery_that_a_set_may_have(
 ) -> None:
     plain = plan_sweep(tiny).tasks[0].task_id
     forget_models()
-    monkeypatch.setattr(
-        sweep_task,
-        "limits_of",
-        lambda scenario: limits_of(scenario).given(max_backfills_count=7),
-    )
+    stated = SimpleNamespace(table=lambda name: {"max_backfills_count": {"value": 7}})
+    monkeypatch.setattr(sweep_task, "device_set", lambda scenario: stated)
     assert plan_sweep(tiny).tasks[0].task_id != plain
     forget_models()
 
