@@ -92,8 +92,26 @@ def _too_few_domains(
 
 def host_values(scenario: Scenario, key: str) -> list[Any]:
     """List the value of a key of host groups for each host. New hosts are like the last."""
+    return _with_new_hosts(scenario, scenario.cluster.of_hosts(key))
+
+
+def drive_bytes_of_hosts(scenario: Scenario) -> list[float]:
+    """Return the capacity of one drive on each host [B], or an empty list if all are equal."""
+    sizes = group_drive_bytes(scenario)
+    if not sizes:
+        return []
+    groups = scenario.cluster.host_groups
+    of_hosts = [
+        size
+        for group, size in zip(groups, sizes, strict=True)
+        for _ in range(group.count)
+    ]
+    return _with_new_hosts(scenario, of_hosts)
+
+
+def _with_new_hosts(scenario: Scenario, values: list[Any]) -> list[Any]:
+    """Return a value of each host, with those of hosts that changes add."""
     check_host_count(scenario)
-    values = scenario.cluster.of_hosts(key)
     return values + [values[-1]] * len(grown_map_of(scenario).new_hosts)
 
 
@@ -120,18 +138,28 @@ def group_drive_bytes(scenario: Scenario) -> list[float]:
         return []
     sizes = [group.drive_bytes for group in cluster.host_groups]
     if None in sizes:
-        default = _device_capacity(scenario, sizes.index(None))
+        default = _set_drive_bytes(scenario)
+        if default is None:
+            raise _no_capacity(scenario, sizes.index(None))
         sizes = [size or default for size in sizes]
     return [float(size) for size in sizes if size is not None]
 
 
-def _device_capacity(scenario: Scenario, group: int) -> int:
-    """Return the capacity of the device parameter set, for a group of hosts that states none [B]."""
+def _set_drive_bytes(scenario: Scenario) -> int | None:
+    """Return the capacity of a drive of the device parameter set [B], or None if it gives none."""
     drive = device_set(scenario)
     if drive.table("capacity") is None:
-        wanted = f"bytes, or cluster.drive_bytes: device parameter set {drive.name} gives no capacity"
-        raise scenario.problem(f"cluster.hosts.{group}.drive_bytes", "nothing", wanted)
+        return None
     return round(drive.model(DriveCapacity, "capacity").drive_bytes)
+
+
+def _no_capacity(scenario: Scenario, group: int) -> ValueError:
+    """Return the error for a group of hosts whose drives have no stated capacity."""
+    name = device_set(scenario).name
+    wanted = (
+        f"bytes, or cluster.drive_bytes: device parameter set {name} gives no capacity"
+    )
+    return scenario.problem(f"cluster.hosts.{group}.drive_bytes", "nothing", wanted)
 
 
 def unreachable_osds(scenario: Scenario) -> list[int]:
@@ -190,12 +218,8 @@ def stated_weight(scenario: Scenario, weight: float) -> int:
 
 def _osd_tib(scenario: Scenario) -> float | None:
     """Return the capacity of an OSD of a cluster whose drives are alike [TiB], or None if it is unknown."""
-    drive = device_set(scenario)
-    drive_bytes: float | None = scenario.cluster.drive_bytes
-    if of_groups := group_drive_bytes(scenario):
-        drive_bytes = of_groups[0]
-    elif drive_bytes is None and drive.table("capacity") is not None:
-        drive_bytes = drive.model(DriveCapacity, "capacity").drive_bytes
+    stated = [*group_drive_bytes(scenario), scenario.cluster.drive_bytes]
+    drive_bytes = stated[0] or _set_drive_bytes(scenario)
     if drive_bytes is None:
         return None
     return build_models(scenario).ssd.raid0_drives * drive_bytes / _TIB

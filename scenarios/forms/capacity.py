@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -27,9 +27,8 @@ from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import cluster_set, device_set
 from stripesim.scenarios.cells.notes import scenario_warnings
 from stripesim.scenarios.cells.placement import (
-    check_host_count,
     domain_type,
-    group_drive_bytes,
+    drive_bytes_of_hosts,
     hosts_of_osds_in,
     osd_domains,
     padded_osd_hosts,
@@ -79,7 +78,7 @@ class Drives:
     def sizes(self, hosts: IntArray) -> FloatArray:
         """Return the capacity of OSDs by their hosts [B], or 1 if it is unknown."""
         if self.host_drive_bytes:
-            return self.per_osd * _by_host(self.host_drive_bytes, hosts)
+            return self.per_osd * np.array(self.host_drive_bytes)[hosts]
         return np.full(len(hosts), self.osd_bytes or 1.0)
 
     def parameters(self) -> list[dict[str, Any]]:
@@ -97,11 +96,6 @@ class Drives:
         ]
 
 
-def _by_host(drive_bytes: Sequence[float], hosts: IntArray) -> FloatArray:
-    """Return the capacity of the drives of each host [B]. Hosts that are added have those of the last."""
-    return np.array(drive_bytes)[np.minimum(hosts, len(drive_bytes) - 1)]
-
-
 def drives_of(scenario: Scenario, models: Models) -> Drives:
     """Collect the properties of drives from the scenario and its parameter sets.
 
@@ -116,7 +110,7 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
     own_bytes: float | None = cluster.drive_bytes
     if of_hosts:
         hosts = hosts_of_osds_in(scenario)
-        own_bytes = float(np.mean(_by_host(of_hosts, hosts[hosts >= 0])))
+        own_bytes = float(np.mean(np.array(of_hosts)[hosts[hosts >= 0]]))
     fill = None
     if parameters.table("fill") is not None:
         ratios = {
@@ -135,20 +129,6 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
 
 
 _GIVEN: Final = Provenance("given", "the scenario's cluster")
-
-
-def drive_bytes_of_hosts(scenario: Scenario) -> list[float]:
-    """Return the capacity of one drive on each host [B], or an empty list if all are equal."""
-    sizes = group_drive_bytes(scenario)
-    if not sizes:
-        return []
-    check_host_count(scenario)
-    groups = scenario.cluster.host_groups
-    return [
-        size
-        for group, size in zip(groups, sizes, strict=True)
-        for _ in range(group.count)
-    ]
 
 
 def _capacity(drive: ParameterSet, own_bytes: float | None) -> DriveCapacity | None:
@@ -580,12 +560,12 @@ def spare_words(held: Capacity) -> str:
 def lost_host_words(held: Capacity) -> str | None:
     """Return a sentence on a lost host that takes more shards of an object than a pool can do without."""
     most = held.host_shards
+    if most == 1:
+        return None
     together = (
         f"{held.scheme}: the failure domain is the OSD, and a host holds up to {most} of the {held.width} "
         "shards of an object"
     )
-    if held.width == 1 or most == 1:
-        return None
     if most > held.failures_tolerated:
         return f"{together}. The loss of a host loses data: {held.failures_tolerated} may be lost"
     left = held.width - most

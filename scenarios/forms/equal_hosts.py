@@ -9,11 +9,11 @@ from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.placement import (
     crush_of,
     crush_rule,
+    drive_bytes_of_hosts,
     hosts_of_osds_in,
     osd_domains,
     site_count,
 )
-from stripesim.scenarios.forms.capacity import drive_bytes_of_hosts
 from stripesim.scenarios.schema.geometry import equal_host_counts, failure_domain
 from stripesim.scenarios.schema.scenario import Scenario, scenario_from
 

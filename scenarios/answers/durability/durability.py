@@ -15,9 +15,8 @@ from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import drive_reads, made_from, repair_warning
-from stripesim.scenarios.cells.placement import hosts_of_osds_in
+from stripesim.scenarios.cells.placement import drive_bytes_of_hosts, hosts_of_osds_in
 from stripesim.scenarios.forms.capacity import (
-    drive_bytes_of_hosts,
     drives_of,
     stored_per_client_byte,
 )
