@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from stripesim.models.coding.clay_coder import ClayShape
 from stripesim.models.coding.errors import require
-from stripesim.models.coding.geometry import CHUNK_ALIGN_BYTES, StripeGeometry
+from stripesim.models.coding.geometry import StripeGeometry, padded_unit_bytes
 from stripesim.models.coding.protocol import (
     SHARDS_MAX,
     ObjectRepair,
@@ -101,11 +101,9 @@ class Clay(ReedSolomon):
 
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
         """Return stripes of k chunks with the unit [B] padded to 32-byte sub-chunks (9,3,11: 4096 → 5184)."""
-        align = self.shape.sub_chunks * CHUNK_ALIGN_BYTES
         # StripeGeometry rejects a unit of 0 or less, which stays so here.
-        return StripeGeometry(
-            k=self.k, stripe_unit_bytes=-(-stripe_unit_bytes // align) * align
-        )
+        unit_bytes = padded_unit_bytes(stripe_unit_bytes, self.shape.sub_chunks)
+        return StripeGeometry(k=self.k, stripe_unit_bytes=unit_bytes)
 
     def _repair_reads(
         self, repair: ObjectRepair

@@ -10,6 +10,16 @@ from stripesim.models.coding.errors import require
 CHUNK_ALIGN_BYTES: Final = 32
 
 
+def padded_unit_bytes(stripe_unit_bytes: int, sub_chunks: int = 1) -> int:
+    """Return a stripe unit [B], rounded up to whole sub-chunks of a size to which Ceph aligns them.
+
+    >>> padded_unit_bytes(1000), padded_unit_bytes(4096, sub_chunks=81)
+    (1024, 5184)
+    """
+    align = sub_chunks * CHUNK_ALIGN_BYTES
+    return -(-stripe_unit_bytes // align) * align
+
+
 @dataclass(frozen=True)
 class StripeGeometry:
     """Distribution of an object over its data shards.

@@ -21,7 +21,7 @@ from stripesim.models.coding.galois import (
     independent_rows,
     rank,
 )
-from stripesim.models.coding.geometry import CHUNK_ALIGN_BYTES, StripeGeometry
+from stripesim.models.coding.geometry import StripeGeometry, padded_unit_bytes
 from stripesim.models.coding.protocol import ObjectRepair, ShardExtent
 from stripesim.models.coding.reed_solomon import ReedSolomon
 from stripesim.models.problems import OwnCodeError, one_line
@@ -171,12 +171,9 @@ class OwnCode(ReedSolomon):
 
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
         """Return stripes of k chunks with the unit [B] padded to whole sub-chunks."""
-        align = 1
         if self.sub_chunks > 1:
-            align = self.sub_chunks * CHUNK_ALIGN_BYTES
-        return StripeGeometry(
-            k=self.k, stripe_unit_bytes=-(-stripe_unit_bytes // align) * align
-        )
+            stripe_unit_bytes = padded_unit_bytes(stripe_unit_bytes, self.sub_chunks)
+        return StripeGeometry(k=self.k, stripe_unit_bytes=stripe_unit_bytes)
 
     def repair_parts(
         self, lost: frozenset[int], available: frozenset[int]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from stripesim.models.coding.geometry import CHUNK_ALIGN_BYTES
+from stripesim.models.coding.geometry import padded_unit_bytes
 from stripesim.models.memory_limit import MemoryLimit, memory_limit
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import (
@@ -334,7 +334,7 @@ def _block_parts(
 
 def _stripe_unit_text(value: int) -> str:
     """Write the next larger stripe unit that a cluster accepts."""
-    return format_size(-(-value // CHUNK_ALIGN_BYTES) * CHUNK_ALIGN_BYTES)
+    return format_size(padded_unit_bytes(value))
 
 
 def _writes(load: WorkloadSpec) -> bool:
