@@ -159,8 +159,7 @@ class PoolGraphs:
     def _planned(self, view: int, shape: RequestShape, reader: int) -> int:
         """Return the template of a new shape, which several shapes may share."""
         context = self.layout.contexts[view]
-        # Other runs may number the states of their placement groups in another order.
-        state = (context.primary, context.missing, context.catching_up)
+        state = context.state
         if reader != NO_READER:
             context = context.read_at(reader)
         plan = self.kind.plan(context, shape)

@@ -273,16 +273,13 @@ class S3Planner(PlanRecorder):
             self._load.tls,
             [index_contexts[view] for view in index_views],
         )
-        # The states of further placement groups make no difference. Other runs may number the states in
-        # another order.
-        states = [
-            (context.primary, context.missing, context.catching_up)
-            for context in (
-                *paths.contexts[: paths.objects_count(op, size)],
-                *paths.index_contexts[: paths.index_objects_count(op)],
-            )
-        ]
-        key = ("s3", op, size, tuple(states), self._load.tls)
+        # The states of further placement groups make no difference.
+        named = (
+            *paths.contexts[: paths.objects_count(op, size)],
+            *paths.index_contexts[: paths.index_objects_count(op)],
+        )
+        states = tuple(context.state for context in named)
+        key = ("s3", op, size, states, self._load.tls)
         if key not in self._templates:
             if key not in self._compiled:
                 self._compiled[key] = paths.compile(op, size)

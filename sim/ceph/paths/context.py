@@ -63,6 +63,11 @@ class PathContext:
         return self.models.pg_lock.of_pool(erasure=self.erasure).scope
 
     @property
+    def state(self) -> tuple[int, frozenset[int], frozenset[int]]:
+        """What tells the states of a pool's placement groups apart, however a run numbers them."""
+        return self.primary, self.missing, self.catching_up
+
+    @property
     def erasure(self) -> bool:
         """True if objects are erasure-coded."""
         return self.scheme.kind == "erasure"
