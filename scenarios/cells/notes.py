@@ -260,10 +260,6 @@ def object_map_warnings(scenario: Scenario) -> list[str]:
     ]
 
 
-#: Hosts of which each is the own host of many messages [count].
-_FEW_HOSTS: Final = 4
-
-
 def network_warnings(scenario: Scenario) -> list[str]:
     """Warn of a stated rate between hosts that is ignored, because one network has another rate."""
     cluster = scenario.cluster
@@ -276,6 +272,10 @@ def network_warnings(scenario: Scenario) -> list[str]:
         f"{where}: {cluster.private_gbit_per_s:g} is ignored, because with networks = 1 traffic between "
         f"hosts uses the interface of public_gbit_per_s, {cluster.public_gbit_per_s:g}"
     ]
+
+
+#: Hosts of which each is the own host of many messages [count].
+_FEW_HOSTS: Final = 4
 
 
 def _own_host_warnings(scenario: Scenario) -> list[str]:

@@ -69,7 +69,7 @@ def cost_of(
     kept = min(owned_hosts, cluster.host_count)
     bought = cluster.host_count - kept
     cost = bought * (prices.host + network + per_host * drive.price)
-    cost += _price_of_cores(cluster, owned, prices, bought, kept)
+    cost += _price_of_cores(cluster, owned, prices, kept)
     if _has_faster_network(cluster, owned):
         cost += kept * network
     cost += kept * _drives_added(cluster, owned, per_host, drives_per_osd) * drive.price
@@ -120,7 +120,7 @@ def _price_of_drive(prices: PricesSpec, kind: str, drive_bytes: float) -> _Drive
 
 
 def _price_of_cores(
-    cluster: ClusterSpec, owned: ClusterSpec, prices: PricesSpec, bought: int, kept: int
+    cluster: ClusterSpec, owned: ClusterSpec, prices: PricesSpec, kept: int
 ) -> float:
     """Return the price of further cores of all hosts. Without one, hosts that have too few are replaced."""
     added = cluster.cores_per_host - owned.cores_per_host
@@ -128,7 +128,7 @@ def _price_of_cores(
         return 0.0
     if prices.core is None:
         return kept * prices.host
-    return (bought + kept) * added * prices.core
+    return cluster.host_count * added * prices.core
 
 
 def _price_of_gateways(

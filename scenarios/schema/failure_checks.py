@@ -1,7 +1,7 @@
 """Check the rules of `[faults]` and `[durability]` that span several keys."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from stripesim.scenarios.schema.geometry import (
     NumberedScheme,
@@ -352,29 +352,28 @@ def _keys_of_placements(spec: DurabilitySpec) -> Iterator[KeyProblem]:
 
     `repair` is not among them: a scenario that states it may compare placements.
     """
-    no_groups = f"no such key, {_because(spec)}, without placement groups"
-    if spec.placement != "crush" and spec.groups_at_once is not None:
-        key = "durability.groups_at_once"
-        yield problem(key, spec.groups_at_once, no_groups, _PLACEMENT)
-    if spec.placement != "declustered":
-        wanted = f"no such key, {_because(spec)}"
-        if spec.stripes is not None:
-            yield problem("durability.stripes", spec.stripes, wanted, _PLACEMENT)
+    because = _because(spec)
+    refused: list[tuple[str, Any, str]] = []
+    if spec.placement != "crush":
+        wanted = f"no such key, {because}, without placement groups"
+        refused.append(("groups_at_once", spec.groups_at_once, wanted))
+    if spec.placement == "declustered":
+        wanted = f"no such key, {because}: all survivors share each rebuild"
+        rebuilt = None if spec.repair_time is None else f'"{spec.repair_time}"'
+        refused += [
+            ("repair_time", rebuilt, wanted),
+            ("spare_drives", spec.spare_drives, wanted),
+        ]
+        if not spec.prioritised:
+            wanted = f"true, {because}: stripes nearest to loss come first"
+            refused.append(("prioritised", "false", wanted))
+    else:
+        refused.append(("stripes", spec.stripes, f"no such key, {because}"))
         if spec.rebuilt_is_safe:
-            key = "durability.rebuilt_is_safe"
-            yield problem(key, "true", f"false, {_because(spec)}", _PLACEMENT)
-        return
-    wanted = f"no such key, {_because(spec)}: all survivors share each rebuild"
-    if spec.repair_time is not None:
-        key = "durability.repair_time"
-        yield problem(key, f'"{spec.repair_time}"', wanted, _PLACEMENT)
-    if spec.spare_drives is not None:
-        key = "durability.spare_drives"
-        yield problem(key, spec.spare_drives, wanted, _PLACEMENT)
-    if not spec.prioritised:
-        key = "durability.prioritised"
-        wanted = f"true, {_because(spec)}: stripes nearest to loss come first"
-        yield problem(key, "false", wanted, _PLACEMENT)
+            refused.append(("rebuilt_is_safe", "true", f"false, {because}"))
+    for key, stated, wanted in refused:
+        if stated is not None:
+            yield problem(f"durability.{key}", stated, wanted, _PLACEMENT)
 
 
 def _spares(spec: DurabilitySpec) -> Iterator[KeyProblem]:

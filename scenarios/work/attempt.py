@@ -139,9 +139,8 @@ class _GraphsKey(NamedTuple):
 
     asked: ModelsKey
     models: str  # SHA-256 of the values in the models.
-    files: tuple[
-        str, ...
-    ]  # SHA-256 of each file. The sites of a CRUSH map set the distances.
+    # SHA-256 of each file. The sites of a CRUSH map set the distances.
+    files: tuple[str, ...]
     has_throttle: bool
     degraded: DegradedSpec | None
     workload: WorkloadSpec

@@ -143,8 +143,7 @@ def bars_of(entry: TimelineStep) -> list[Bar]:
     step = entry.step
     label = step.label.removeprefix("messenger, ")
     # Repairs and degraded reads only decode.
-    coding = "encode" if "encode" in label else "decode"
-    labels = {"coding": coding}
+    labels = {"coding": "encode" if "encode" in label else "decode"}
     return [
         Bar(
             category,

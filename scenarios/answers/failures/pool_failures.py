@@ -73,9 +73,7 @@ class PoolFailures:
         data = cluster.group_data.get(pool.placed.id) or _even_data(pool)
         self.client_bytes = data.stored_bytes
         self._scheme = parse_scheme(pool.scheme)
-        self._data_shards = round(pool.placed.size / pool.overhead)
-        if pool.placed.kind == "replicated":
-            self._data_shards = 1
+        self._data_shards = self._scheme.k
         self.shard_bytes: FloatArray = (
             data.stored_bytes / self._data_shards + data.omap_bytes
         )
