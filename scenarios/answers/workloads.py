@@ -6,10 +6,21 @@ from typing import Any
 from stripesim.scenarios.show.answer import Answer
 
 
-def answer_of_workloads(rows: Sequence[Mapping[str, Any]]) -> Answer:
-    """Return the answer of measured workloads, as `stripesim.scenarios.clusters.workload` imports them."""
+def answer_of_workloads(
+    rows: Sequence[Mapping[str, Any]], refused: Sequence[str] = ()
+) -> Answer:
+    """Return the answer of measured workloads, as `stripesim.scenarios.clusters.workload` imports them.
+
+    Parameters
+    ----------
+    rows
+        The workloads.
+    refused
+        Why files are left out, one sentence each.
+    """
     return Answer(
-        document={"workloads": list(rows)},
+        document={"workloads": list(rows), "warnings": list(refused)},
+        warnings=refused,
         shown=[line for row in rows for line in _lines(row)],
     )
 

@@ -14,6 +14,8 @@ from stripesim.models.documents import document_in
 from stripesim.models.problems import MeasuredError, Problem, one_line
 
 _BYTES_MAX: Final = 64 << 20
+# Part of a file that has the version, after messages of fio [B].
+_HEAD_BYTES: Final = 1 << 16
 _NS_PER_US: Final = 1000.0
 _WANTED: Final = "the JSON that fio writes with --output-format=json"
 
@@ -32,10 +34,11 @@ class FioLatency(_FioObject):
 
 
 class FioDirection(_FioObject):
-    """The reads or the writes of an entry. Releases before 3 state latencies in microseconds."""
+    """The reads or the writes of an entry. Releases before 3 state latencies in microseconds, and KiB."""
 
     total_ios: float | None = None
     io_bytes: float = 0.0
+    io_kbytes: float | None = None
     iops: float = 0.0
     bw_bytes: float | None = None
     bw: float = 0.0
@@ -48,6 +51,11 @@ class FioDirection(_FioObject):
     def has_moved(self) -> bool:
         """True if requests completed."""
         return bool(self.iops if self.total_ios is None else self.total_ios)
+
+    @property
+    def moved_bytes(self) -> float:
+        """Data moved [B]. Releases that do not state it in KiB as well, state it in KiB only."""
+        return self.io_bytes * 1024 if self.io_kbytes is None else self.io_bytes
 
     @property
     def bytes_per_s(self) -> float:
@@ -109,6 +117,11 @@ class FioJob:
     name: str
     options: Mapping[str, Any]
     entries: Sequence[FioEntry]
+
+    @property
+    def group(self) -> int:
+        """Number of its group. Jobs that run one after the other (``stonewall``) are of several groups."""
+        return self.entries[0].groupid
 
     @property
     def clients(self) -> int:
@@ -176,6 +189,12 @@ def read_fio_jobs(path: Path) -> list[FioJob]:
         )
         for entries in clones.values()
     ]
+
+
+def is_of_fio(path: Path) -> bool:
+    """Return True if a file has the version of fio, as even an output that was cut off has."""
+    with path.open("rb") as file:
+        return b'"fio version"' in file.read(_HEAD_BYTES)
 
 
 def rate_of(directions: Sequence[FioDirection]) -> float:

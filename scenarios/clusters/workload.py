@@ -12,6 +12,7 @@ from stripesim.scenarios.clusters.fio import (
     block_bytes,
     check_rate,
     count,
+    is_of_fio,
     latency_mean_ns,
     percentile_ns,
     rate_of,
@@ -38,8 +39,21 @@ def import_fio(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def import_cbt(folder: Path) -> list[dict[str, Any]]:
-    """Read all fio JSON files of a CBT result folder. Each row names its file."""
+def import_cbt(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """Read all outputs of fio in a CBT result folder.
+
+    Returns
+    -------
+    rows : list
+        The rows of `import_fio`. Each names its file.
+    refused : list of str
+        Why a file is left out, a sentence for each output of fio that has no usable result.
+
+    Raises
+    ------
+    MeasuredError
+        If there is no such folder, or no row in it.
+    """
     if not folder.is_dir():
         raise MeasuredError(f"{folder}: got no folder, wanted the result folder of CBT")
     files = [
@@ -48,20 +62,22 @@ def import_cbt(folder: Path) -> list[dict[str, Any]]:
         if re.match(r"json_output\.|.*\.json$|output\.\d", p.name)
     ]
     rows: list[dict[str, Any]] = []
+    refused: list[str] = []
     for file in files[:_FILES_MAX]:
         try:
             rows += [
                 {"file": str(file.relative_to(folder)), **row}
                 for row in import_fio(file)
             ]
-        except MeasuredError:
+        except MeasuredError as error:
             # CBT keeps other JSON in the folder, too: its configuration and outputs of ceph.
-            continue
+            if file.name.startswith("json_output.") or is_of_fio(file):
+                refused.append(f"{error}. The file is left out")
     if not rows:
         raise MeasuredError(
             f"{folder}: got no fio results in {len(files)} files, wanted json_output.*"
         )
-    return rows
+    return rows, refused
 
 
 def _rows_of(job: FioJob) -> Iterator[dict[str, Any]]:
@@ -108,7 +124,7 @@ def _pattern(job: FioJob) -> str:
 def _block_bytes(job: FioJob, directions: Sequence[FioDirection]) -> int:
     """Return the mean size of the requests [B], by the options if fio did not count them."""
     requests = sum(direction.total_ios or 0 for direction in directions)
-    moved_bytes = sum(direction.io_bytes for direction in directions)
+    moved_bytes = sum(direction.moved_bytes for direction in directions)
     if requests and moved_bytes:
         return round(moved_bytes / requests)
     return job.option("bs", "4k", block_bytes)

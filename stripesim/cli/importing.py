@@ -145,7 +145,7 @@ def cbt(
     from stripesim.scenarios.answers.workloads import answer_of_workloads
     from stripesim.scenarios.clusters.workload import import_cbt
 
-    output.deliver(answer_of_workloads(import_cbt(folder)), to)
+    output.deliver(answer_of_workloads(*import_cbt(folder)), to)
 
 
 def _readable(file: Path) -> Path:

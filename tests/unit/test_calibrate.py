@@ -138,6 +138,18 @@ def test_fio_output_becomes_rows(tmp_path):
             ("a.json: iodepth: got deep", "above 0"),
         ),
         (fio_json().replace('"bs":', '"bssplit":'), ("a.json: bssplit: got 4k", "one")),
+        # The rate of two jobs that run one after the other is not their sum.
+        (
+            json.dumps(
+                {
+                    "jobs": [
+                        {**json.loads(fio_json())["jobs"][0], "groupid": group}
+                        for group in (0, 1)
+                    ]
+                }
+            ),
+            ("a.json: jobs: got 2 jobs in several groups", "stonewall", "same time"),
+        ),
         (fio_json(p99_ns=-5.0), ("a.json: jobs.0.read.clat_ns.percentile", "greater")),
     ],
 )

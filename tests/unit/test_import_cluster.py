@@ -382,6 +382,7 @@ FIO = {
             "job options": {"rw": "randread", "numjobs": "2"},
             "read": {
                 "io_bytes": 4096000,
+                "io_kbytes": 4000,
                 "total_ios": 1000,
                 "iops": 500.0,
                 "bw_bytes": 2048000,
@@ -404,10 +405,38 @@ def test_a_fio_job_is_a_workload_with_its_measurements(tmp_path):
         row["measured"]["latency_mean_ns"] == 2e6
         and row["measured"]["latency_p99_ns"] == 9e6
     )
-    assert import_cbt(tmp_path)[0]["file"] == "json_output.0"
+    rows, refused = import_cbt(tmp_path)
+    assert (rows[0]["file"], refused) == ("json_output.0", [])
     (tmp_path / "other").write_text("{}")
     with pytest.raises(MeasuredError, match="wanted the JSON that fio writes"):
         import_fio(tmp_path / "other")
+
+
+def test_sizes_of_fio_2_are_in_kib(tmp_path):
+    # fio 2.20 writes 4 KiB × 1000 requests as io_bytes 4000, without io_kbytes.
+    text = json.dumps(FIO).replace(
+        '"io_bytes": 4096000, "io_kbytes": 4000', '"io_bytes": 4000'
+    )
+    (tmp_path / "json_output.0").write_text(text)
+    (row,) = import_fio(tmp_path / "json_output.0")
+    assert row["workload"]["block_sizes_bytes"] == [4096]
+
+
+def test_outputs_of_fio_without_a_result_are_named_and_other_files_are_not(tmp_path):
+    text = json.dumps(FIO)
+    (tmp_path / "json_output.0").write_text(text)
+    (tmp_path / "json_output.1").write_text(
+        text.replace('"jobname"', '"error": 5, "jobname"')
+    )
+    (tmp_path / "output.2").write_text(text[: len(text) // 2])
+    (tmp_path / "ceph_settings.json").write_text('{"fsid": "x"}')
+    rows, refused = import_cbt(tmp_path)
+    assert [row["file"] for row in rows] == ["json_output.0"]
+    failed, cut = refused
+    assert "json_output.1: jobs: got error 5" in failed and failed.endswith(
+        "The file is left out"
+    )
+    assert "output.2" in cut
 
 
 def clone_of(iops, latency_ns):

@@ -205,6 +205,7 @@ def read_fio(path: Path) -> FioLoad:
         If the file is no output of fio, or holds several loads.
     """
     jobs = read_fio_jobs(path)
+    _check_together(jobs)
     op, pattern = _load_of(jobs)
     _check_one_size(jobs)
     directions = [direction for job in jobs for direction in job.directions(op)]
@@ -222,6 +223,19 @@ def read_fio(path: Path) -> FioLoad:
         queue_depth=queue_depth,
         measured=measured,
     )
+
+
+def _check_together(jobs: Sequence[FioJob]) -> None:
+    """Refuse jobs that ran one after the other, whose rates are not those of one load."""
+    if len({job.group for job in jobs}) > 1:
+        raise MeasuredError(
+            Problem(
+                place=str(jobs[0].path),
+                key="jobs",
+                got=f"{len(jobs)} jobs in several groups (stonewall, new_group)",
+                wanted="jobs of one group, which run at the same time",
+            )
+        )
 
 
 def _check_in_flight(path: Path, measured: Mapping[str, float], asked: int) -> None:
