@@ -279,12 +279,19 @@ _FEW_HOSTS: Final = 4
 
 
 def _own_host_warnings(scenario: Scenario) -> list[str]:
-    """Warn of messages to OSDs of the own host of a client or gateway, which the network carries here."""
+    """Warn if the network carries messages here that stay on the host of a client or gateway."""
     cluster = scenario.cluster
-    ends = "clients" if scenario.client.place == "osd-hosts" else ""
-    if scenario.workload.is_s3 and cluster.gateways.place == "osd-hosts":
-        ends = "gateways"
     is_local = cluster.read_policy == "local"
+    if scenario.workload.is_s3:
+        ends = "gateways" if cluster.gateways.place == "osd-hosts" else ""
+    else:
+        # Messages to a primary of the own host stay there in the simulation too.
+        schemes = (parse_scheme(name) for name in scenario.schemes if name != "none")
+        asks_shards = cluster.direct_reads and any(
+            scheme.kind == "erasure" for scheme in schemes
+        )
+        asks_others = is_local or asks_shards
+        ends = "clients" if asks_others and scenario.client.place == "osd-hosts" else ""
     if not ends or not (is_local or cluster.host_count <= _FEW_HOSTS):
         return []
     part = (

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.clients.objects import S3Load
 from stripesim.sim.ceph.clients.workload import (
     Synthetic,
@@ -305,11 +306,11 @@ class _S3Mix:
         planner = S3Planner(pool, book, load.start())
         kinds = load.kinds()
         chunk = planner.plan(kinds.requests)
-        roles = pool.cluster.roles
-        self._by_role = np.zeros(roles)
+        count = pool.cluster.roles
+        self._by_role = np.zeros(count)
         owners = planner.newest.owners.tolist()
         for owner, template in zip(owners, chunk.templates, strict=True):
-            own = _role_demands(book, np.array([template]), np.ones(roles), False)
+            own = _role_demands(book, np.array([template]), np.ones(count), False)
             self._by_role += kinds.shares[owner] * own
         rows = planner.places.rows_of(np.arange(load.slots, dtype=np.int64))
         self._rows = book.bindings[rows]
@@ -345,6 +346,23 @@ class _PlannedSample:
                 before = self._by_view.get(view, 0.0)
                 self._by_view[view] = before + share * by_role
         self._bound = self._bound_groups()
+        self._away_fractions = self._fractions_of_clients_away()
+
+    def _fractions_of_clients_away(self) -> FloatArray:
+        """Return the fraction of clients that reach each group's primary by network, shape (groups,)."""
+        cluster = self._pool.cluster
+        if not self._pool.has_clients_at_home:
+            return np.ones(cluster.groups)
+        clients = np.bincount(cluster.client_hosts, minlength=cluster.hosts)
+        fractions: FloatArray = 1 - clients[self._home_hosts()] / clients.sum()
+        return fractions
+
+    def _home_hosts(self) -> IntArray:
+        """Return the host of each placement group's primary, shape (groups,)."""
+        cluster = self._pool.cluster
+        primaries = cluster.acting[np.arange(cluster.groups), self._pool.primaries]
+        hosts: IntArray = cluster.osd_hosts[primaries]
+        return hosts
 
     def _bound_groups(self) -> dict[int, Bindings]:
         """Return the resource of each placement group, by role with a demand, each of shape (groups,)."""
@@ -377,7 +395,8 @@ class _PlannedSample:
             for role in np.flatnonzero(by_role > 0).tolist():
                 bound = self._bound[role][groups]
                 of_resource = np.where(bound >= 0, per_demand[bound], 0.0)
-                sums[groups] += by_role[role] * weights * of_resource
+                used = weights * self._use_of(role, groups)
+                sums[groups] += by_role[role] * used * of_resource
         return sums
 
     def busiest_of_group(self, servers: FloatArray) -> FloatArray:
@@ -414,13 +433,40 @@ class _PlannedSample:
         for role in np.flatnonzero(by_role > 0).tolist():
             bound = self._bound[role][groups]
             by_group = bound >= 0
-            np.add.at(demands_ns, bound[by_group], by_role[role] * weights[by_group])
-            by_client = float(weights[bound == BY_CLIENT].sum())
-            if by_client:
-                theirs = client_rows[client_rows[:, role] >= 0, role]
+            used = weights * self._use_of(role, groups)
+            np.add.at(demands_ns, bound[by_group], by_role[role] * used[by_group])
+            asks = bound == BY_CLIENT
+            if asks.any():
+                rows = client_rows[client_rows[:, role] >= 0]
+                by_client: FloatArray = np.full(len(rows), weights[asks].sum())
+                if role in roles.CLIENT_NETWORK:
+                    by_client -= self._weights_at_home(
+                        groups[asks], weights[asks], rows
+                    )
                 np.add.at(
-                    demands_ns, theirs, by_role[role] * by_client / len(client_rows)
+                    demands_ns,
+                    rows[:, role],
+                    by_role[role] * by_client / len(client_rows),
                 )
+
+    def _use_of(self, role: int, groups: IntArray) -> FloatArray | float:
+        """Return the fraction of requests to placement groups that use what the group binds to a role."""
+        if role in roles.CLIENT_NETWORK:
+            return self._away_fractions[groups]
+        return 1.0
+
+    def _weights_at_home(
+        self, groups: IntArray, weights: FloatArray, client_rows: Bindings
+    ) -> FloatArray:
+        """Return the summed weight of the groups whose primary is on each client's host, shape (clients,)."""
+        if not self._pool.has_clients_at_home:
+            return np.zeros(len(client_rows))
+        homes = self._pool.cluster.host_resource(
+            self._home_hosts()[groups], "public.tx"
+        )
+        by_resource = np.zeros(len(self._pool.cluster.resources))
+        np.add.at(by_resource, homes, weights)
+        return by_resource[client_rows[:, roles.CLIENT_TX]]
 
 
 def _directions(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.clients.workload import Requests, SyntheticLoops, Workload
 from stripesim.sim.ceph.kinds import (
     ObjectRequests,
@@ -27,7 +28,7 @@ from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.checks import taken
 from stripesim.sim.engine.columns import Columns
 from stripesim.sim.engine.graph import IntArray, Template
-from stripesim.sim.engine.program import RequestChunk, RequestSource
+from stripesim.sim.engine.program import UNBOUND, RequestChunk, RequestSource
 
 # Exceeds the number of objects of any image [count].
 _IMAGE_STRIDE = np.int64(1) << 40
@@ -108,9 +109,12 @@ class PoolGraphs:
         self.engine_groups = layout.engine_groups if layout else None
         self.layout = layout or Layout(pool)
         self.book = book
+        self._cluster = pool.cluster
         self._object_map_update = pool.object_map_update
         self._shapes: list[RequestShape] = []
         self._shape_numbers: dict[tuple[Any, ...], int] = {}
+        # Row of clients on the primary's host, by row.
+        self._rows_at_home: dict[int, int] = {}
         # Template by view, shape and reader, and by state, reader and key of the plan.
         self._templates: dict[tuple[int, int, int], int] = {}
         self._by_plan: dict[Hashable, int] = {}
@@ -130,6 +134,34 @@ class PoolGraphs:
             number = self._shape_numbers[fields] = len(self._shapes)
             self._shapes.append(RequestShape(*fields))
         return number
+
+    def rows_at_home(self, rows: IntArray, clients: IntArray) -> IntArray:
+        """Return binding rows that leave the network out where a client runs on the primary's host.
+
+        Parameters
+        ----------
+        rows
+            Row of each request's placement group, shape (requests,).
+        clients
+            Client of each request, shape (requests,).
+        """
+        hosts = self._cluster.client_hosts[clients]
+        home = self._cluster.host_resource(hosts, "public.tx")
+        at_home = self.book.bindings[rows, roles.PUBLIC_TX] == home
+        distinct, places = np.unique(rows[at_home], return_inverse=True)
+        found = rows.copy()
+        found[at_home] = self._all_at_home(distinct)[places]
+        return found
+
+    def _all_at_home(self, rows: IntArray) -> IntArray:
+        """Return the row of clients on the primary's host for each of some rows."""
+        for row in rows.tolist():
+            if row not in self._rows_at_home:
+                bound = self.book.bindings[[row]]
+                bound[:, roles.CLIENT_NETWORK] = UNBOUND
+                self._rows_at_home[row] = int(self.book.add_bindings(bound)[0])
+        numbers = [self._rows_at_home[row] for row in rows.tolist()]
+        return np.array(numbers, dtype=np.int64)
 
     def templates_of(
         self, views: IntArray, shapes: IntArray, readers: IntArray
@@ -366,10 +398,11 @@ class RequestPlanner(PlanRecorder):
         groups = planned.groups
         if self._graphs.engine_groups is not None:
             groups = self._graphs.engine_groups.of_clients(groups, planned.is_write)
+        readers = self._readers(planned, views, rows)
+        if self.pool.has_clients_at_home:
+            rows = graphs.rows_at_home(rows, planned.clients)
         return RequestChunk(
-            templates=graphs.templates_of(
-                views, planned.shapes, self._readers(planned, views, rows)
-            ),
+            templates=graphs.templates_of(views, planned.shapes, readers),
             bindings=self.pool.binding_of(rows, planned.clients, planned.images),
             groups=groups,
         )

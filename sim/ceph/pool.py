@@ -149,6 +149,20 @@ class Pool:
             return rows
         return with_client(rows, clients)
 
+    @property
+    def has_clients_at_home(self) -> bool:
+        """True if messages between a client and a primary of its own host do not cross the network.
+
+        Messages of a request to several OSDs share the roles of the client's interface. So all messages of
+        clients that also read from others than the primary cross it (direct reads of shards, reads of the
+        nearest copy), and that to an object map does not if the one to the primary does not.
+        """
+        models = self.cluster.models
+        asks_others = models.local_reads or (
+            models.ec.direct_reads and self.scheme.kind == "erasure"
+        )
+        return self.cluster.clients_on_osd_hosts and not asks_others
+
     @cached_property
     def object_map_update(self) -> Template | None:
         """Op graph of an update of an object map, or None if images have none."""

@@ -115,6 +115,8 @@ def shards_of(of_steps: IntArray, own: range) -> IntArray:
     return np.where(is_own, shards, NO_SHARD)
 
 
+#: Roles of the network between a client and the primary, which the two do not use on one host.
+CLIENT_NETWORK = (CLIENT_TX, CLIENT_RX, PUBLIC_TX, PUBLIC_RX, PUBLIC_WIRE)
 #: Roles of the client, which are the same for a request and for an update of the object map.
 CLIENT_ROLES = (CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, CLIENT_CPU, CLIENT_THREAD)
 
