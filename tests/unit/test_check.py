@@ -200,6 +200,16 @@ def test_the_expected_number_is_expected(files):
     assert result.leading.predicted.predicted == pytest.approx(row.iops)
 
 
+def test_the_clients_of_a_measurement_are_never_assumed_to_be_unlimited(files):
+    # Given a scenario that states no clients: one thread limits the load, as in a run.
+    text = SCENARIO.replace("clients = 2\n", "")
+    path = files("m.csv", "scheme,iops\nrep:3,30000\n")[1]
+    subject = parse_scenario(text, sets=["workload.queue_depth=64"])
+    lines = assumptions_of(check(subject, path))
+    assert any("1 client with 64 in flight" in line for line in lines)
+    assert not any("do not limit the rate" in line for line in lines)
+
+
 @pytest.mark.parametrize(("depth", "is_slow"), [(4, False), (64, True)])
 def test_the_length_of_a_saturated_run_is_an_assumption(files, depth, is_slow):
     sets = [f"workload.queue_depth={depth}", f"workload.requests={80 * depth}"]

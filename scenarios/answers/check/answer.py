@@ -17,8 +17,8 @@ from stripesim.scenarios.answers.check.check import (
     LoadCheck,
 )
 from stripesim.scenarios.answers.predict.answer import value_text
-from stripesim.scenarios.cells.notes import client_notes, outside_of
-from stripesim.scenarios.schema.units import number_text
+from stripesim.scenarios.cells.notes import outside_of
+from stripesim.scenarios.schema.units import counted_text, number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.quantities import QUANTITIES, rows_frame
 from stripesim.scenarios.show.tables import Table
@@ -147,9 +147,9 @@ def assumptions_of(check: LoadCheck) -> list[str]:
     ]
     load = "the file's" if check.measurement.from_file else "the scenario's"
     workload = subject.workload
+    clients = counted_text(workload.clients, "client")
     lines.append(
-        f"the load is {load}: {workload.clients} clients with {workload.queue_depth} in flight each, image "
-        f"{workload.image}"
+        f"the load is {load}: {clients} with {workload.queue_depth} in flight each, image {workload.image}"
     )
     if check.slow_class is not None:
         lines.append(
@@ -160,4 +160,4 @@ def assumptions_of(check: LoadCheck) -> list[str]:
         lines.append(
             f"mClock of {subject.generation} does not limit clients that have the cluster to themselves"
         )
-    return [*lines, *client_notes(subject)]
+    return lines
