@@ -210,6 +210,13 @@ def test_the_clients_of_a_measurement_are_never_assumed_to_be_unlimited(files):
     assert not any("do not limit the rate" in line for line in lines)
 
 
+def test_arrivals_at_a_rate_are_assumed_as_such(files):
+    sets = ['workload.kind="open"', "workload.rate_per_s=2000"]
+    result = check(*files("m.csv", "scheme,iops\nrep:3,2000\n"), sets=sets)
+    (load,) = [line for line in assumptions_of(result) if line.startswith("the load")]
+    assert "2 clients with 2,000 arrivals/s in all" in load
+
+
 @pytest.mark.parametrize(("depth", "is_slow"), [(4, False), (64, True)])
 def test_the_length_of_a_saturated_run_is_an_assumption(files, depth, is_slow):
     sets = [f"workload.queue_depth={depth}", f"workload.requests={80 * depth}"]

@@ -147,9 +147,11 @@ def assumptions_of(check: LoadCheck) -> list[str]:
     ]
     load = "the file's" if check.measurement.from_file else "the scenario's"
     workload = subject.workload
-    clients = counted_text(workload.clients, "client")
+    in_flight = f"with {workload.queue_depth} in flight each"
+    if workload.is_open:
+        in_flight = f"with {number_text(workload.rate_per_s or 0.0)} arrivals/s in all"
     lines.append(
-        f"the load is {load}: {clients} with {workload.queue_depth} in flight each, image {workload.image}"
+        f"the load is {load}: {counted_text(workload.clients, 'client')} {in_flight}, image {workload.image}"
     )
     if check.slow_class is not None:
         lines.append(
