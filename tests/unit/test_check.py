@@ -217,6 +217,16 @@ def test_arrivals_at_a_rate_are_assumed_as_such(files):
     assert "2 clients with 2,000 arrivals/s in all" in load
 
 
+def test_a_number_that_is_too_high_has_causes_that_are_faster(files):
+    row = expected()
+    result = check(*files("m.csv", f"scheme,iops\nrep:3,{8 * row.iops!r}\n"))
+    assert result.verdict == "faster"
+    words = {one.cause: one.words for one in result.explanations}
+    assert "processor is faster" in words["processor"]
+    assert "network is faster" in words["network rate"]
+    assert "more requests are in flight" in words["in flight"]
+
+
 @pytest.mark.parametrize(("depth", "is_slow"), [(4, False), (64, True)])
 def test_the_length_of_a_saturated_run_is_an_assumption(files, depth, is_slow):
     sets = [f"workload.queue_depth={depth}", f"workload.requests={80 * depth}"]
