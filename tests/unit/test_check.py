@@ -17,6 +17,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.sim.observe.limits import resource_name
 from support.messages import states
 
 SCENARIO = """
@@ -235,7 +236,7 @@ def test_the_length_of_a_saturated_run_is_an_assumption(files, depth, is_slow):
     assert len(lines) == is_slow
     assert (result.slow_class is not None) == is_slow
     if is_slow:
-        assert f"the busiest {result.slow_class} settles" in lines[0]
+        assert f"the busiest {resource_name(result.slow_class)} settles" in lines[0]
 
 
 @pytest.mark.parametrize("factor", [8.0, 2.5])

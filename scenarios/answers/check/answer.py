@@ -22,6 +22,7 @@ from stripesim.scenarios.schema.units import counted_text, number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.quantities import QUANTITIES, rows_frame
 from stripesim.scenarios.show.tables import Table
+from stripesim.sim.observe.limits import resource_name
 
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
@@ -156,7 +157,7 @@ def assumptions_of(check: LoadCheck) -> list[str]:
     if check.slow_class is not None:
         lines.append(
             "the simulated run is long enough for its p50 and p99, although the queue at the busiest "
-            f"{check.slow_class} settles slowly"
+            f"{resource_name(check.slow_class)} settles slowly"
         )
     if not limits_clients(subject):
         lines.append(
