@@ -26,6 +26,7 @@ from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.ceph.cluster import NO_OSD, Models
+from stripesim.sim.observe.limits import resource_name
 from stripesim.sim.run import Run
 
 # Ratio of a rate to its bound that chance does not explain.
@@ -387,8 +388,9 @@ def row_warnings(scenario: Scenario, result: Run) -> list[str]:
 
 def settling_text(kinds: Iterable[str]) -> str:
     """Say that queues of these classes of resources settle slowly, and what that means for a short run."""
+    names = " or ".join(map(resource_name, kinds))
     return (
-        f"most requests wait for the busiest {' or '.join(kinds)}, whose queue settles slowly. Below "
+        f"most requests wait for the busiest {names}, whose queue settles slowly. Below "
         f"{SETTLED_ROUNDS} requests for each one in flight, the rate hardly depends on the length of a run, "
         "but p50 and p99 may"
     )

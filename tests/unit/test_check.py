@@ -17,6 +17,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.sim.observe.limits import resource_name
 from support.messages import states
 
 SCENARIO = """
@@ -200,6 +201,33 @@ def test_the_expected_number_is_expected(files):
     assert result.leading.predicted.predicted == pytest.approx(row.iops)
 
 
+def test_the_clients_of_a_measurement_are_never_assumed_to_be_unlimited(files):
+    # Given a scenario that states no clients: one thread limits the load, as in a run.
+    text = SCENARIO.replace("clients = 2\n", "")
+    path = files("m.csv", "scheme,iops\nrep:3,30000\n")[1]
+    subject = parse_scenario(text, sets=["workload.queue_depth=64"])
+    lines = assumptions_of(check(subject, path))
+    assert any("1 client with 64 in flight" in line for line in lines)
+    assert not any("do not limit the rate" in line for line in lines)
+
+
+def test_arrivals_at_a_rate_are_assumed_as_such(files):
+    sets = ['workload.kind="open"', "workload.rate_per_s=2000"]
+    result = check(*files("m.csv", "scheme,iops\nrep:3,2000\n"), sets=sets)
+    (load,) = [line for line in assumptions_of(result) if line.startswith("the load")]
+    assert "2 clients with 2,000 arrivals/s in all" in load
+
+
+def test_a_number_that_is_too_high_has_causes_that_are_faster(files):
+    row = expected()
+    result = check(*files("m.csv", f"scheme,iops\nrep:3,{8 * row.iops!r}\n"))
+    assert result.verdict == "faster"
+    words = {one.cause: one.words for one in result.explanations}
+    assert "processor is faster" in words["processor"]
+    assert "network is faster" in words["network rate"]
+    assert "more requests are in flight" in words["in flight"]
+
+
 @pytest.mark.parametrize(("depth", "is_slow"), [(4, False), (64, True)])
 def test_the_length_of_a_saturated_run_is_an_assumption(files, depth, is_slow):
     sets = [f"workload.queue_depth={depth}", f"workload.requests={80 * depth}"]
@@ -208,7 +236,7 @@ def test_the_length_of_a_saturated_run_is_an_assumption(files, depth, is_slow):
     assert len(lines) == is_slow
     assert (result.slow_class is not None) == is_slow
     if is_slow:
-        assert f"the busiest {result.slow_class} settles" in lines[0]
+        assert f"the busiest {resource_name(result.slow_class)} settles" in lines[0]
 
 
 @pytest.mark.parametrize("factor", [8.0, 2.5])

@@ -295,8 +295,10 @@ def test_one_warning_names_all_rows_whose_quantiles_may_change():
 def test_a_bounded_run_is_compared_with_one_of_another_duration():
     bounded = TINY.replace("requests = 50", "duration_s = 0.01")
 
-    (line,) = length_warnings(parse_scenario(bounded), [("rep:3 write", "kv")])
+    (line,) = length_warnings(parse_scenario(bounded), [("rep:3 write", "ssd.write")])
 
+    # A result's table calls it the drive, too.
+    assert "the busiest drive.write, whose queue" in line
     assert line.endswith("compare a longer workload.duration_s")
 
 

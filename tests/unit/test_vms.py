@@ -11,6 +11,7 @@ from stripesim.scenarios.answers.load.vm_answer import answer_of_vms
 from stripesim.scenarios.answers.load.vms import VmPoint, VmsWithin, vms_within
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.scenarios.show.answer import Answer
 from stripesim.sim.observe.intervals import Interval
 
 CLUSTER = """
@@ -25,6 +26,10 @@ patterns = ["rand"]
 block_sizes_bytes = ["4k"]
 requests = 2000
 """
+
+
+def _says_between(answer: Answer) -> bool:
+    return any("between two that were simulated" in line for line in answer["notes"])
 
 
 def test_machines_mean_clients_and_their_requests() -> None:
@@ -83,6 +88,7 @@ def test_the_number_of_machines_is_between_simulated_ones() -> None:
     assert f"{found.vms} virtual machine" in answer.sentence
     assert "p99 ≤ 5 ms" in answer.sentence
     assert "processors (key-value threads)" in answer.sentence
+    assert _says_between(answer)
     (document,) = json.loads(json.dumps(answer.to_json()))["vms"]
     assert document["vms"] == found.vms
     assert document["vms_low"] <= found.vms <= document["vms_high"]
@@ -95,6 +101,7 @@ def test_a_bound_below_an_idle_cluster_leaves_no_machine() -> None:
     assert (found.vms, len(found.points)) == (0, 1)
     answer = answer_of_vms(scenario, [found], engine="compiled", replications=2)
     assert "not even 1 virtual machine" in answer.sentence
+    assert not _says_between(answer)
 
 
 def test_a_machine_above_the_bound_of_the_cluster_is_not_simulated() -> None:

@@ -17,11 +17,12 @@ from stripesim.scenarios.answers.check.check import (
     LoadCheck,
 )
 from stripesim.scenarios.answers.predict.answer import value_text
-from stripesim.scenarios.cells.notes import client_notes, outside_of
-from stripesim.scenarios.schema.units import number_text
+from stripesim.scenarios.cells.notes import outside_of
+from stripesim.scenarios.schema.units import counted_text, number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.quantities import QUANTITIES, rows_frame
 from stripesim.scenarios.show.tables import Table
+from stripesim.sim.observe.limits import resource_name
 
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
@@ -147,17 +148,19 @@ def assumptions_of(check: LoadCheck) -> list[str]:
     ]
     load = "the file's" if check.measurement.from_file else "the scenario's"
     workload = subject.workload
+    in_flight = f"with {workload.queue_depth} in flight each"
+    if workload.is_open:
+        in_flight = f"with {number_text(workload.rate_per_s or 0.0)} arrivals/s in all"
     lines.append(
-        f"the load is {load}: {workload.clients} clients with {workload.queue_depth} in flight each, image "
-        f"{workload.image}"
+        f"the load is {load}: {counted_text(workload.clients, 'client')} {in_flight}, image {workload.image}"
     )
     if check.slow_class is not None:
         lines.append(
             "the simulated run is long enough for its p50 and p99, although the queue at the busiest "
-            f"{check.slow_class} settles slowly"
+            f"{resource_name(check.slow_class)} settles slowly"
         )
     if not limits_clients(subject):
         lines.append(
             f"mClock of {subject.generation} does not limit clients that have the cluster to themselves"
         )
-    return [*lines, *client_notes(subject)]
+    return lines

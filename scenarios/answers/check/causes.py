@@ -30,8 +30,8 @@ class Cause:
     ----------
     name
         Key in JSON.
-    words
-        Name for readers.
+    words, faster_words
+        Name for readers, also of a strength below 1. Where the latter is empty, both have the same.
     look
         How to look for it on the cluster.
     slower, faster
@@ -47,12 +47,17 @@ class Cause:
 
     name: str
     words: str
+    faster_words: str = ""
     look: str
     slower: tuple[float, ...] = ()
     faster: tuple[float, ...] = ()
     applies: Callable[[Scenario], bool] = lambda scenario: True
     change: Callable[[Scenario, float], Changed]
     value: Callable[[Scenario, float], str]
+
+    def words_of(self, strength: float) -> str:
+        """Return the name of the cause of a strength."""
+        return (strength < 1 and self.faster_words) or self.words
 
 
 # --- the scheduler ----------------------------------------------------------------------------------------
@@ -235,6 +240,7 @@ CAUSES: Final = (
     Cause(
         name="cores",
         words="OSDs get fewer cores (pinning, a cgroup limit, other processes)",
+        faster_words="OSDs have more cores than stated",
         look="systemctl show ceph-osd@0 -p CPUQuota,AllowedCPUs; top while the test runs",
         slower=(2.0, 4.0, 8.0, 16.0),
         faster=(0.5,),
@@ -244,6 +250,7 @@ CAUSES: Final = (
     Cause(
         name="processor",
         words="the processor is slower (clock, power saving) or does more work per request",
+        faster_words="the processor is faster, or does less work per request",
         look="cpupower frequency-info; tuned-adm active; perf top on an OSD",
         slower=(1.4, 2.0, 4.0),
         faster=(0.7, 0.4),
@@ -253,6 +260,7 @@ CAUSES: Final = (
     Cause(
         name="network rate",
         words="the network is slower than stated",
+        faster_words="the network is faster than stated",
         look="iperf3 between two hosts; ethtool INTERFACE | grep Speed; ceph osd dump | grep cluster_addr",
         slower=(2.5, 10.0, 25.0, 100.0),
         faster=(0.4,),
@@ -262,6 +270,7 @@ CAUSES: Final = (
     Cause(
         name="network latency",
         words="messages take longer (interrupt coalescing, deep sleep states, a detour)",
+        faster_words="messages take less time than assumed",
         look="ping -i 0.2 -c 100 HOST; cpupower idle-info; ethtool -c INTERFACE",
         slower=(2.0, 5.0, 15.0),
         faster=(0.5,),
@@ -289,6 +298,7 @@ CAUSES: Final = (
     Cause(
         name="client",
         words="the client is the limit (one thread, one image, its processor)",
+        faster_words="the client is faster than assumed",
         look="top -H on the client; run fio on two clients and add the rates",
         slower=(2.0, 4.0, 10.0),
         faster=(0.5,),
@@ -298,6 +308,7 @@ CAUSES: Final = (
     Cause(
         name="in flight",
         words="fewer requests are in flight than the test asks for (iodepth without an asynchronous engine)",
+        faster_words="more requests are in flight than stated",
         look="fio's JSON: iodepth_level; --direct=1 with libaio, io_uring or rbd",
         slower=(2.0, 4.0, 16.0, 64.0),
         faster=(0.5,),

@@ -404,7 +404,7 @@ class _CauseSearch:
         }
         tried[strength] = Explanation(
             cause=cause.name,
-            words=cause.words,
+            words=cause.words_of(strength),
             value=cause.value(subject, strength),
             look=cause.look,
             strength=strength,

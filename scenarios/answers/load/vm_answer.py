@@ -56,7 +56,7 @@ def answer_of_vms(
     outside = outside_of(machines)
     warnings = warnings_of(machines, build_models(machines))
     assumptions = list(_assumptions(scenario))
-    notes = notes_of_vms(machines, replications)
+    notes = notes_of_vms(machines, results, replications)
     if any(result.bound_iops is not None for result in results):
         notes.append(
             "just below the bound, latencies grow further than these runs show"
@@ -150,8 +150,10 @@ def _assumptions(scenario: Scenario) -> Iterator[str]:
     )
 
 
-def notes_of_vms(scenario: Scenario, replications: int) -> list[str]:
-    """Describe the load of a virtual machine of the scenario."""
+def notes_of_vms(
+    scenario: Scenario, results: Sequence[VmsWithin], replications: int
+) -> list[str]:
+    """Describe the load of a virtual machine of the scenario, and how its numbers were found."""
     load = scenario.workload
     if load.vm_iops_limit is None:
         profile = f"keeps {load.queue_depth} requests in flight"
@@ -159,11 +161,15 @@ def notes_of_vms(scenario: Scenario, replications: int) -> list[str]:
         profile = (
             f"issues {number_text(load.vm_iops_limit)} requests/s at random moments"
         )
-    return [
+    notes = [
         f"each virtual machine {profile} and has an image of its own",
         f"values are means over {replications} seeds ± half of the 95 % interval",
-        "the number of machines at the bound is between two that were simulated",
     ]
+    if any(0 < one.vms < max(point.vms for point in one.points) for one in results):
+        notes.append(
+            "the number of machines at the bound is between two that were simulated"
+        )
+    return notes
 
 
 def _table(result: VmsWithin) -> Table:
