@@ -311,6 +311,48 @@ hosts = [8]
     assert added["shards_moved"] == removed["shards_moved"]
 
 
+def test_a_host_for_a_map_of_no_weight_needs_a_weight_of_its_own(tmp_path):
+    empty = """
+device 0 osd.0
+type 0 osd
+type 1 host
+type 2 root
+host first {
+    id -2
+    alg straw2
+    hash 0
+    item osd.0 weight 0.0
+}
+root default {
+    id -1
+    alg straw2
+    hash 0
+    item first weight 0.0
+}
+rule any {
+    id 0
+    type replicated
+    step take default
+    step chooseleaf firstn 0 type host
+    step emit
+}
+"""
+    crush = tmp_path / "empty.crush.txt"
+    crush.write_text(empty)
+    text = f'''
+schemes = ["rep:2"]
+[cluster]
+pg_num = 8
+crush_map = "{crush}"
+crush_rule = "any"
+[workload]
+requests = 1
+'''
+    add = '[[changes]]\nkind = "add"\nhosts = 1\n'
+    with pytest.raises(ScenarioError, match=r"changes.weight: got nothing .* wanted"):
+        rehearse(scenario(add, text=text))
+
+
 def test_the_command_prints_one_document(tmp_path):
     file = tmp_path / "changes.toml"
     file.write_text(TEXT + OUT)
