@@ -190,9 +190,23 @@ def test_usage_of_the_cluster_at_the_start_counts():
     text = TEXT.replace(
         'stored_bytes = "100GB"', f'stored_bytes = "1GB"\nused_bytes = [{used}]'
     )
-    (change,) = rehearse(scenario(text=text))["changes"]
+    document = rehearse(scenario(text=text))
+    (change,) = document["changes"]
     assert change["peak_used_ratio"] == pytest.approx(0.5, abs=0.01)
     assert change["full_ratio_reached"] is None
+    # 16 OSDs of 50 GB, and 1 GB × 1.5 of this pool.
+    (line,) = [line for line in document["warnings"] if "other pools" in line]
+    assert states(line, "OSDs hold 800 GB ... has 1.5 GB ... up to about 533 times")
+
+
+def test_a_pool_alone_on_its_osds_leaves_nothing_out():
+    # Metadata is 5 %.
+    used = ", ".join(["9843750000"] * 16)
+    text = TEXT.replace(
+        'stored_bytes = "100GB"', f'stored_bytes = "100GB"\nused_bytes = [{used}]'
+    )
+    warnings = rehearse(scenario(text=text))["warnings"]
+    assert not any("other pools" in line for line in warnings)
 
 
 def test_a_cluster_that_is_too_full_does_not_become_clean():
