@@ -37,6 +37,11 @@ from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.changes import planned_changes
 from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.placement import (
+    crush_of,
+    domains_of_hosts,
+    padded_osd_hosts,
+)
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
@@ -323,6 +328,33 @@ hosts = [8]
 """
     added, removed = rehearse(scenario(changes))["changes"]
     assert added["shards_moved"] == removed["shards_moved"]
+
+
+@pytest.mark.parametrize(
+    "domains",
+    [
+        "racks = 4",
+        "sites = 2\nsite_rtt_ms = 1.0",
+        "racks = 4\nsites = 2\nsite_rtt_ms = 1",
+    ],
+)
+def test_hosts_can_be_added_to_racks_and_sites(domains):
+    text = TEXT.replace("hosts = 8", f"hosts = 8\n{domains}")
+    (change,) = rehearse(scenario('[[changes]]\nkind = "add"\nhosts = 2\n', text=text))[
+        "changes"
+    ]
+    assert change["shards_moved"] > 0
+    assert change["duration_s"] > 0
+
+
+def test_new_hosts_are_in_the_racks_that_crush_gives_them():
+    text = TEXT.replace("hosts = 8", "hosts = 8\nracks = 4")
+    grown = scenario('[[changes]]\nkind = "add"\nhosts = 5\n', text=text)
+    racks = domains_of_hosts(grown, "rack")
+    in_map = crush_of(grown).domains("rack")
+    hosts = padded_osd_hosts(grown).tolist()
+    assert [racks[host] for host in hosts] == [in_map[osd] for osd in range(len(hosts))]
+    assert sorted(map(racks.count, set(racks))) == [3, 3, 3, 4]
 
 
 def test_a_host_for_a_map_of_no_weight_needs_a_weight_of_its_own(tmp_path):
