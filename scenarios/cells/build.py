@@ -36,6 +36,7 @@ from stripesim.scenarios.cells.gateways import (
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import (
     acting_sets,
+    grown_map_of,
     host_values,
     padded_osd_hosts,
     sites_of,
@@ -468,7 +469,9 @@ def _cluster(
     """Build the scenario's cluster with the placement groups of a scheme."""
     spec = scenario.cluster
     hosts = padded_osd_hosts(scenario)
-    client_hosts = _client_hosts(scenario, int(hosts.max()) + 1)
+    # Hosts that changes add get no clients.
+    first_hosts = int(hosts.max()) + 1 - len(grown_map_of(scenario).new_hosts)
+    client_hosts = _client_hosts(scenario, first_hosts)
     host_cores = None
     if not isinstance(spec.hosts, int):
         host_cores = np.array(host_values(scenario, "cores"))

@@ -130,7 +130,12 @@ def _map_changes(
         new_osds = [osd for osds in grown.new_osds[index] for osd in osds]
         if change.weight is not None:
             return _weighted(new_osds, stated_weight(scenario, change.weight))
-        return _weighted(new_osds, _last_weight(grown.crush))
+        last = _last_weight(grown.crush)
+        if last is None:
+            got = "nothing with a CRUSH map in which no OSD weighs anything"
+            wanted = "the weight of each new OSD"
+            raise scenario.problem(f"changes.{index}.weight", got, wanted)
+        return _weighted(new_osds, last)
     raise scenario.problem(
         f"changes.{index}.kind", change.kind, "a kind that moves data within the pool"
     )
@@ -162,15 +167,15 @@ def _weighted(
     return tuple(MapChange("weight", osd, weight) for osd in osds)
 
 
-def _last_weight(crush: CrushMap) -> int:
-    """Return the CRUSH weight of the last OSD that weighs anything."""
+def _last_weight(crush: CrushMap) -> int | None:
+    """Return the CRUSH weight of the last OSD that weighs anything, or None if none does."""
     weights = {
         item: weight
         for bucket in crush.buckets
         for item, weight in zip(bucket.items, bucket.weights, strict=True)
         if item >= 0 and weight
     }
-    return weights[max(weights)]
+    return weights[max(weights)] if weights else None
 
 
 def _check(scenario: Scenario, index: int, osd_hosts: IntArray) -> None:

@@ -18,6 +18,7 @@ from stripesim.scenarios.cells.models import (
     device_set,
     recovery_device,
 )
+from stripesim.scenarios.cells.placement import domains_of_hosts
 from stripesim.scenarios.schema.geometry import (
     OTHER_OBJECTS_MAX,
     loads_with_keys,
@@ -146,10 +147,10 @@ def plan_of(
 
 def _topology(scenario: Scenario, osd_hosts: IntArray) -> Topology:
     """Return the racks and sites of hosts, those of the scenario's counts alone."""
-    cluster = scenario.cluster
-    if cluster.crush_map is not None:
+    if scenario.cluster.crush_map is not None:
         return Topology(osd_hosts, None)
-    return Topology(osd_hosts, cluster.rack_names, cluster.site_names)
+    racks, sites = (domains_of_hosts(scenario, kind) for kind in ("rack", "site"))
+    return Topology(osd_hosts, racks, sites)
 
 
 def _objects_of_images(scenario: Scenario) -> dict[str, Any]:

@@ -115,6 +115,19 @@ def _with_new_hosts(scenario: Scenario, values: list[Any]) -> list[Any]:
     return values + [values[-1]] * len(grown_map_of(scenario).new_hosts)
 
 
+def domains_of_hosts(
+    scenario: Scenario, domain: Literal["rack", "site"]
+) -> list[str] | None:
+    """Return the rack or site of each host, or None without any. The CRUSH map has those of new hosts."""
+    cluster = scenario.cluster
+    names = cluster.rack_names if domain == "rack" else cluster.site_names
+    if names is None:
+        return None
+    grown = grown_map_of(scenario)
+    of_osds = grown.crush.domains(CRUSH_TYPES.get(domain, domain))
+    return [*names, *(of_osds[osds[0]] for osds in grown.new_hosts)]
+
+
 def check_host_count(scenario: Scenario) -> None:
     """Check that the groups of hosts add up to the number of hosts in the CRUSH map."""
     cluster = scenario.cluster

@@ -102,15 +102,19 @@ class Rebuild:
         return self.lost_bytes / self.seconds if self.seconds else None
 
     def seconds_for(self, lost_bytes: float) -> float | None:
-        """Return the time to rebuild this much data [s]: the sample's, plus the rest at the steady rate."""
+        """Return the time to rebuild this much data [s]: the sample's, plus the rest at the steady rate.
+
+        Less data than the sample's take at least their part of its time.
+        """
         rate = self.bytes_per_s
         if rate is None or self.seconds is None:
             return None
+        share_s = lost_bytes / rate
         if self.pace_bytes_per_s is None:
-            return lost_bytes / rate
-        return max(
-            0.0, self.seconds + (lost_bytes - self.lost_bytes) / self.pace_bytes_per_s
-        )
+            return share_s
+        left_bytes = lost_bytes - self.lost_bytes
+        whole_s = self.seconds + left_bytes / self.pace_bytes_per_s
+        return max(whole_s, share_s) if left_bytes < 0 else whole_s
 
     def seconds_interval(self, lost_bytes: float) -> tuple[float, float] | None:
         """Return the 95 % interval of `seconds_for` [s], or None if the sample has none."""

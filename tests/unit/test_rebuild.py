@@ -59,6 +59,16 @@ def test_replication_rebuilds_whole_objects_over_the_network(scenario):
     assert rebuild.limited_by is not None
 
 
+def test_less_data_than_the_sample_takes_at_least_its_part_of_the_time():
+    # The last objects of the sample waited for each other, so the steady rate is below that of the sample.
+    sample = Rebuild("rep:3", lost_bytes=100.0, seconds=10.0, pace_bytes_per_s=5.0)
+    assert sample.seconds_for(50.0) == 5.0
+    assert sample.seconds_for(200.0) == 30.0
+    # It took two seconds to start.
+    late = Rebuild("rep:3", lost_bytes=100.0, seconds=12.0, pace_bytes_per_s=10.0)
+    assert late.seconds_for(50.0) == 7.0
+
+
 def test_a_sample_is_no_larger_in_a_pool_that_states_its_data(scenario):
     stored = parse_scenario(TEXT.replace("pg_num", 'stored_bytes = "1TB"\npg_num'))
     small, same = (

@@ -37,6 +37,11 @@ from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.changes import planned_changes
 from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.placement import (
+    crush_of,
+    domains_of_hosts,
+    padded_osd_hosts,
+)
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
@@ -190,9 +195,23 @@ def test_usage_of_the_cluster_at_the_start_counts():
     text = TEXT.replace(
         'stored_bytes = "100GB"', f'stored_bytes = "1GB"\nused_bytes = [{used}]'
     )
-    (change,) = rehearse(scenario(text=text))["changes"]
+    document = rehearse(scenario(text=text))
+    (change,) = document["changes"]
     assert change["peak_used_ratio"] == pytest.approx(0.5, abs=0.01)
     assert change["full_ratio_reached"] is None
+    # 16 OSDs of 50 GB, and 1 GB × 1.5 of this pool.
+    (line,) = [line for line in document["warnings"] if "other pools" in line]
+    assert states(line, "OSDs hold 800 GB ... has 1.5 GB ... up to about 533 times")
+
+
+def test_a_pool_alone_on_its_osds_leaves_nothing_out():
+    # Metadata is 5 %.
+    used = ", ".join(["9843750000"] * 16)
+    text = TEXT.replace(
+        'stored_bytes = "100GB"', f'stored_bytes = "100GB"\nused_bytes = [{used}]'
+    )
+    warnings = rehearse(scenario(text=text))["warnings"]
+    assert not any("other pools" in line for line in warnings)
 
 
 def test_a_cluster_that_is_too_full_does_not_become_clean():
@@ -309,6 +328,75 @@ hosts = [8]
 """
     added, removed = rehearse(scenario(changes))["changes"]
     assert added["shards_moved"] == removed["shards_moved"]
+
+
+@pytest.mark.parametrize(
+    "domains",
+    [
+        "racks = 4",
+        "sites = 2\nsite_rtt_ms = 1.0",
+        "racks = 4\nsites = 2\nsite_rtt_ms = 1",
+    ],
+)
+def test_hosts_can_be_added_to_racks_and_sites(domains):
+    text = TEXT.replace("hosts = 8", f"hosts = 8\n{domains}")
+    (change,) = rehearse(scenario('[[changes]]\nkind = "add"\nhosts = 2\n', text=text))[
+        "changes"
+    ]
+    assert change["shards_moved"] > 0
+    assert change["duration_s"] > 0
+
+
+def test_new_hosts_are_in_the_racks_that_crush_gives_them():
+    text = TEXT.replace("hosts = 8", "hosts = 8\nracks = 4")
+    grown = scenario('[[changes]]\nkind = "add"\nhosts = 5\n', text=text)
+    racks = domains_of_hosts(grown, "rack")
+    in_map = crush_of(grown).domains("rack")
+    hosts = padded_osd_hosts(grown).tolist()
+    assert [racks[host] for host in hosts] == [in_map[osd] for osd in range(len(hosts))]
+    assert sorted(map(racks.count, set(racks))) == [3, 3, 3, 4]
+
+
+def test_a_host_for_a_map_of_no_weight_needs_a_weight_of_its_own(tmp_path):
+    empty = """
+device 0 osd.0
+type 0 osd
+type 1 host
+type 2 root
+host first {
+    id -2
+    alg straw2
+    hash 0
+    item osd.0 weight 0.0
+}
+root default {
+    id -1
+    alg straw2
+    hash 0
+    item first weight 0.0
+}
+rule any {
+    id 0
+    type replicated
+    step take default
+    step chooseleaf firstn 0 type host
+    step emit
+}
+"""
+    crush = tmp_path / "empty.crush.txt"
+    crush.write_text(empty)
+    text = f'''
+schemes = ["rep:2"]
+[cluster]
+pg_num = 8
+crush_map = "{crush}"
+crush_rule = "any"
+[workload]
+requests = 1
+'''
+    add = '[[changes]]\nkind = "add"\nhosts = 1\n'
+    with pytest.raises(ScenarioError, match=r"changes.weight: got nothing .* wanted"):
+        rehearse(scenario(add, text=text))
 
 
 def test_the_command_prints_one_document(tmp_path):

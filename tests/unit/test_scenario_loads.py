@@ -78,6 +78,16 @@ def test_clients_can_run_on_the_storage_hosts() -> None:
     assert cluster.client_hosts.tolist() == [0, 1, 2, 0, 1]
 
 
+def test_no_client_runs_on_hosts_that_changes_add() -> None:
+    growing = scenario(
+        "duration_s = 1\nclients = 5",
+        sets=("client.place=osd-hosts", 'changes=[{kind="add", hosts=2}]'),
+    )
+    cluster = build_cell(growing, cells(growing)[0]).pool.cluster
+    assert cluster.hosts == 5
+    assert cluster.client_hosts.tolist() == [0, 1, 2, 0, 1]
+
+
 def test_simultaneous_workloads_have_a_row_each_and_one_in_total() -> None:
     both = parse_scenario(TWO)
     assert cells(both) == [Cell("rep:3", "mixed", "mixed", None)]

@@ -58,11 +58,17 @@ from stripesim.scenarios.cells.placement import padded_osd_hosts
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import Cell, cells, row_name
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.schema.units import duration_text, number_text
+from stripesim.scenarios.schema.units import (
+    bytes_text,
+    duration_text,
+    number_text,
+)
+from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.background.reservations import (
     backfill_spans,
     schedule_s,
 )
+from stripesim.sim.ceph.failures.cluster_map import UpSet
 from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.failures.results.change_results import DURATION_PARTS
 from stripesim.sim.ceph.kinds import kind_of
@@ -71,6 +77,8 @@ from stripesim.sim.observe.progress import OnStep, silent
 
 #: Most shards, counted once per PG, of changes that are also rehearsed with larger ``osd_max_backfills``.
 BACKFILLS_SHARDS_MAX: Final = 500
+#: Bytes on OSDs for each byte of the pool, above which a warning tells of other data. Metadata is less.
+OTHER_DATA_MAX: Final = 1.15
 # Interval of the duration within the simulation alone, by which settings are compared.
 SIMULATED_ENDS: Final = ("simulated_low_s", "simulated_high_s")
 # Field of the result → column of a simulated change. As in Ceph's counters, messages between OSDs on one host
@@ -213,6 +221,7 @@ def _rehearsed(
         "warnings": [
             *_fill_warnings(rows, named),
             *_warnings(movements, named, first, whole),
+            *_other_data_warnings(movements[0].up_before, first, whole),
             *_log_warnings(scenario, first, whole, limits.log_entries_min_count),
             *_unfinished_warnings(runs[:profiles_count]),
             *_queue_warnings(runs[:profiles_count]),
@@ -530,6 +539,25 @@ def _warnings(
             "the fill of OSDs is not known without cluster.drive_bytes, their capacity"
         )
     return warnings
+
+
+def _other_data_warnings(
+    up_sets: Sequence[UpSet], sample: Sample, whole: _Whole
+) -> list[str]:
+    """Return a warning if OSDs hold much more than the pool, since only the pool moves."""
+    if sample.fill is None:
+        return []
+    shards_count = sum(osd != NO_OSD for up_set in up_sets for osd in up_set)
+    pool_bytes = shards_count * whole.group_objects * whole.shard_bytes
+    used_bytes = float(sample.fill.used_bytes.sum())
+    if used_bytes <= OTHER_DATA_MAX * pool_bytes:
+        return []
+    return [
+        f"OSDs hold {bytes_text(used_bytes)} (cluster.used_bytes), of which this pool has "
+        f"{bytes_text(pool_bytes)}. The rest stays where it is here. As far as it belongs to other pools, "
+        "their placement groups move as well in Ceph and share the reservations: up to about "
+        f"{number_text(used_bytes / pool_bytes)} times the bytes and the time, and fuller OSDs"
+    ]
 
 
 def _log_warnings(
