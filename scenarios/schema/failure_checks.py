@@ -323,6 +323,8 @@ def durability_rules(
         yield problem(key, spec.scrub_interval_s, "durability.sector_error_rate, too")
     if spec.placement != "crush":
         yield from _widths(spec, schemes)
+    if spec.placement == "clustered":
+        yield from _turns_of_pools(spec, schemes)
     yield from _bursts(scenario, spec)
 
 
@@ -420,6 +422,30 @@ def _widths(
             yield problem(key, got, wanted, "durability.drives")
         if width == 1 and spec.placement == "declustered":
             yield problem(key, item.text, "a scheme with redundancy", _PLACEMENT)
+
+
+def _turns_of_pools(
+    spec: DurabilitySpec, schemes: Sequence[NumberedScheme]
+) -> Iterator[KeyProblem]:
+    """Refuse drives in turn in each of several pools with bursts or spares.
+
+    Such pools are simulated together, where drives in turn or at a shared pace would be those of all pools.
+    """
+    if spec.repair not in ("serial", "shared"):
+        return
+    if not spec.bursts and not spec.spare_drives:
+        return
+    key = "bursts" if spec.bursts else "spare_drives"
+    for item in schemes:
+        pools = (spec.drives or 0) // item.scheme.width
+        if pools > 1:
+            got = f'"{spec.repair}" with {key} and {pools:,} pools of {item.text}'
+            wanted = (
+                f'"parallel": with {key} pools are simulated together, and would rebuild the drives of all '
+                "of them in turn"
+            )
+            yield problem("durability.repair", got, wanted, f"durability.{key}")
+            return
 
 
 def _lifetime(spec: AgeingSpec) -> Iterator[KeyProblem]:

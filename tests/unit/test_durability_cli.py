@@ -237,6 +237,20 @@ def test_keys_without_effect_are_refused(sets, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize("repair", ["serial", "shared"])
+@pytest.mark.parametrize(
+    "key", ["spare_drives=9", 'bursts=[{name="x",unit="drive",per_year=1.0}]']
+)
+def test_drives_in_turn_are_those_of_one_pool(repair, key):
+    sets = [f'durability.repair="{repair}"', f"durability.{key}"]
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(CLUSTERED, sets=sets)
+    said = f'durability.repair: got "{repair}" with {key.partition("=")[0]} and 5 pools'
+    assert said in str(caught.value)
+    parse_scenario(CLUSTERED, sets=[*sets, "durability.drives=10"])
+    parse_scenario(CLUSTERED, sets=[*sets, 'durability.repair="parallel"'])
+
+
 def test_without_spares_no_drive_is_rebuilt():
     # Given five pools of ten drives, of which three of a pool have to fail within a year
     scenario = parse_scenario(CLUSTERED, sets=["durability.spare_drives=0"])
@@ -356,7 +370,9 @@ def test_a_scenario_without_durability_has_the_name_it_had():
 def test_one_method_is_recommended_for_each_scheme():
     alone = parse_scenario(CLUSTERED)
     burst = '[[durability.bursts]]\nname = "power"\nunit = "drive"\nunits = 3\nper_year = 0.1\n'
-    with_bursts = parse_scenario(CLUSTERED + burst)
+    with_bursts = parse_scenario(
+        CLUSTERED + burst, sets=['durability.repair="parallel"']
+    )
     assert (
         estimate_durability(alone, "markov")["recommended"]["rs:8,2"]["method"]
         == "markov"
@@ -494,7 +510,7 @@ def test_codes_that_read_less_are_rebuilt_faster_than_the_stated_rate():
 def test_a_history_that_takes_too_long_is_refused(tmp_path, command):
     path = tmp_path / "often.toml"
     burst = '[[durability.bursts]]\nname = "b"\nunit = "drive"\nper_year = 1e9\n'
-    path.write_text(CLUSTERED + burst)
+    path.write_text(CLUSTERED.replace("serial", "parallel") + burst)
     status, _, err = command("durability", path, "--method", "history")
     assert status == 2
     assert states(
