@@ -56,7 +56,7 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="Override a scenario key or parameter: KEY=VALUE (a TOML value). Repeatable.",
+        help="Override a scenario key: KEY=VALUE (a TOML value). Repeatable.",
     ),
 ]
 

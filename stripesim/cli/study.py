@@ -16,7 +16,6 @@ from stripesim.cli.options import (
     EngineOption,
     JsonOption,
     OutOption,
-    SetOption,
     UncheckedOption,
     WidthOption,
 )
@@ -155,7 +154,11 @@ def _own(option: Option) -> tuple[str, Any, Any]:
 
 def _shared(description: StudyDescription) -> Iterator[tuple[str, Any, Any]]:
     """Yield the name, annotation and default of each option that every study has."""
-    yield "sets", SetOption, None
+    override = typer.Option(
+        "--set",
+        help="Override a parameter, or a key of the study's scenario: KEY=VALUE (a TOML value). Repeatable.",
+    )
+    yield "sets", Annotated[list[str] | None, override], None
     names = ", ".join(description.ablations) or "none"
     ablate = typer.Option(
         "--ablate",

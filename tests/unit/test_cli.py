@@ -314,6 +314,13 @@ def test_a_crush_map_gives_the_host_of_each_osd(run, data):
     assert row["private_net_bytes_per_client_byte"] > 0
 
 
+def test_help_promises_parameters_only_where_they_can_be_set(run):
+    _, of_run, _ = run("run", "--help")
+    _, of_study, _ = run("study", "koh2017", "--help")
+    assert "Override a scenario key:" in of_run
+    assert "Override a parameter" in of_study
+
+
 def test_version_and_help(run):
     assert run("--version")[:2] == (0, f"{__import__('stripesim').__version__}\n")
     status, out, _ = run("--help")
