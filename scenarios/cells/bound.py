@@ -37,6 +37,8 @@ from stripesim.sim.run import Run
 _OBJECTS_MAX: Final = 200_000
 # Ratio of the busiest member to the mean that is worth mentioning.
 _NOTABLE_IMBALANCE: Final = 1.005
+# Bytes of read caches over those of images, above which hits may lift a rate over its bound.
+_CACHED_MAX: Final = 0.05
 
 
 class Bound(NamedTuple):
@@ -202,9 +204,17 @@ def _arrived_groups(result: Run) -> IntArray:
     return groups
 
 
+def may_hit_caches(scenario: Scenario, models: Models) -> bool:
+    """Return True if read caches may hold so much of the images that rates exceed bounds of cold caches."""
+    if scenario.workload.is_s3:
+        return False
+    caches_bytes = scenario.cluster.osd_count * models.store.read_cache_bytes
+    return caches_bytes > _CACHED_MAX * scenario.images_bytes
+
+
 def _has_bound(scenario: Scenario, models: Models, result: Run) -> bool:
     """Return True if a bound applies to a run, and a resource is busy enough to reach it."""
-    if models.deferral is not None:
+    if models.deferral is not None or may_hit_caches(scenario, models):
         return False
     if any(row.saturated for row in (result.row, *result.load_rows)):
         return False

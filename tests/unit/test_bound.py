@@ -10,6 +10,7 @@ from stripesim.scenarios.cells import longer, run
 from stripesim.scenarios.cells.bound import (
     bounds_of,
     bounds_of_cell,
+    may_hit_caches,
     measured_bounds,
     within_bound,
 )
@@ -170,6 +171,30 @@ def test_a_run_above_its_bound_runs_longer(monkeypatch):
 
     assert result.length == 4
     assert len(result.requested.issued_ns) == 400
+
+
+@pytest.mark.parametrize(
+    ("parameters", "image", "may_exceed"),
+    # 24 OSDs cache 1 GiB each in kraken, and nothing in nvme.
+    [("kraken", "1GiB", True), ("kraken", "512GiB", False), ("nvme", "1GiB", False)],
+)
+def test_reads_that_hit_caches_are_not_judged_by_the_bound_of_drives(
+    parameters, image, may_exceed
+):
+    load = {"ops": ["read"], "image_bytes": image, "clients": 1, "requests": 10}
+    scenario = scenario_of({"parameters": parameters}, load, ["rep:3"])
+    assert may_hit_caches(scenario, build_models(scenario)) == may_exceed
+
+
+def test_a_run_with_warm_caches_exceeds_the_rate_of_its_disks():
+    cluster = {"parameters": "kraken", "drive": "hdd-7200"}
+    load = {"ops": ["read"], "image_bytes": "16MiB", "clients": 1, "requests": 20_000}
+    scenario = scenario_of(cluster, load, ["rep:3"])
+    row = run_cell(scenario, cells(scenario)[0], "compiled").row
+    # 4,096 blocks of 4 KiB are read once, so four reads of five hit.
+    assert row.refused is None
+    assert row.device_read_bytes_per_client_byte == pytest.approx(0.2, abs=0.02)
+    assert row.iops > 1.2 * bound_of(scenario, "rep:3", "drives")
 
 
 @pytest.mark.parametrize("clients", [1, 3])

@@ -254,6 +254,20 @@ def test_marking_a_slow_osd_out_brings_the_latency_of_a_healthy_cluster(
     assert change["duration_s"] > 0
 
 
+def test_a_change_whose_data_move_with_those_of_the_next_has_no_time_of_its_own():
+    timed = OUT + "at_s = 1.0\n"
+    text = TEXT.replace('stored_bytes = "100GB"', 'stored_bytes = "20GB"')
+    both = rehearse(
+        scenario(timed + timed.replace("5", "2").replace("1.0", "1.1"), text)
+    )
+    first, second = both["changes"]
+    assert first["bytes_moved"] > 0
+    assert first["duration_s"] is None
+    assert second["duration_s"] > 0
+    (reason,) = [line for line in both["warnings"] if "no time" in line]
+    assert states(reason, "change 0 (out): ... next change (at_s) ... Leave at_s out")
+
+
 def test_a_rehearsal_needs_no_length_and_a_run_does():
     # Given a scenario that bounds its clients by nothing
     head, _, tail = LIGHT.partition("[workload]\n")
@@ -786,7 +800,7 @@ def test_a_setting_without_a_time_says_why(monkeypatch):
     monkeypatch.setattr(samples, "_LONGEST", 0.5)
     document = rehearse(scenario(text=LIGHT))
     (row,) = table_of_settings(document)
-    assert row["time"] == "not clean"
+    assert row["time"] == "unknown"
     (reason,) = [line for line in document["warnings"] if "no time" in line]
     assert states(reason, "fifo: ... not clean ... times ... without clients")
 

@@ -21,7 +21,12 @@ from stripesim.scenarios.answers.load.rate_runs import (
     scenario_of,
 )
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
-from stripesim.scenarios.cells.bound import Bound, bounds_of_cell, fastest_models
+from stripesim.scenarios.cells.bound import (
+    Bound,
+    bounds_of_cell,
+    fastest_models,
+    may_hit_caches,
+)
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.scenario import Scenario
@@ -384,8 +389,10 @@ class CurveBuilder:
         )
 
     def _exact_bound(self) -> Bound | None:
-        """Return the bound of random requests to full images. That of others can be exceeded."""
+        """Return the bound of random requests to full images, with cold caches. Others can be exceeded."""
         loads = self.scenario.loads
+        if may_hit_caches(self.scenario, fastest_models(self.scenario)):
+            return None
         if any(load.image == "pristine" or "seq" in load.patterns for load in loads):
             return None
         return self.bound

@@ -223,6 +223,7 @@ def _rehearsed(
             *_warnings(movements, named, first, whole),
             *_other_data_warnings(movements[0].up_before, first, whole),
             *_log_warnings(scenario, first, whole, limits.log_entries_min_count),
+            *_overtaken_warnings(movements, named, first),
             *_unfinished_warnings(runs[:profiles_count]),
             *_queue_warnings(runs[:profiles_count]),
             *_client_warnings(scenario),
@@ -459,17 +460,17 @@ def _durations_s(
     Add the extra time for full-size PGs under the same reservations to the sample's duration.
     """
     sampled_s: float | None = simulated["duration_s"]
+    groups = reserved_groups(exact, by_log=run.sample.by_log)
     names = (*DURATIONS, *SIMULATED_ENDS)
     durations: dict[str, float | None] = dict.fromkeys(names)
     object_s = object_time(simulated["backfills"])
+    if groups and object_s is None:
+        # The data moved with that of a later change.
+        return durations
     durations["duration_s"] = sampled_s
     if sampled_s is None or object_s is None:
         return durations
-    turns = schedule_s(
-        reserved_groups(exact, by_log=run.sample.by_log),
-        group_s=1.0,
-        slots=run.variant.max_backfills_count,
-    )
+    turns = schedule_s(groups, group_s=1.0, slots=run.variant.max_backfills_count)
     left_count = 0.0
     if whole.is_sampled(run.sample):
         left_count = whole.group_objects - run.sample.group_objects_count
@@ -616,6 +617,20 @@ def _settings_commands(scenario: Scenario, weighed: Mapping[str, Any]) -> list[s
     if best["max_backfills"] != own["max_backfills"]:
         max_backfills = best["max_backfills"]
     return profile_commands(scenario, best["profile"], max_backfills)
+
+
+def _overtaken_warnings(
+    movements: Sequence[ExactMovement], named: Sequence[str], sample: Sample
+) -> list[str]:
+    """Return a warning for each change whose data moves only with that of a later change."""
+    return [
+        f"{name}: no time, because the next change (at_s) begins before its data moves, and both move "
+        "together. Leave at_s out to rehearse one after the other"
+        for name, each, row in zip(named, movements, sample.rows, strict=False)
+        if reserved_groups(each, by_log=sample.by_log)
+        and row["clean_s"] is not None
+        and object_time(row["backfills"]) is None
+    ]
 
 
 def _unfinished_warnings(runs: Sequence[_Run]) -> list[str]:

@@ -76,9 +76,9 @@ def _of_profile(
 
 
 def _time_text(values: Mapping[str, Any]) -> str:
-    """Write a duration, or that the simulation ends before. A warning says why."""
+    """Write a duration, or that it is unknown. A warning says why."""
     if values["duration_s"] is None:
-        return "not clean"
+        return "unknown"
     return duration_text(values["duration_s"])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from stripesim.scenarios.answers.run.costs import cell_costs
-from stripesim.scenarios.cells.bound import Bound, measured_bounds
+from stripesim.scenarios.cells.bound import Bound, may_hit_caches, measured_bounds
 from stripesim.scenarios.cells.failures import recovery_warnings
 from stripesim.scenarios.cells.models import sorting
 from stripesim.scenarios.cells.notes import burst_warnings, slow_class
@@ -97,6 +97,9 @@ def collect_cell(
     if options.first_full:
         processors["saturates_first"] = saturates
     slow = slow_class(scenario, result)
+    bursts: list[str] = []
+    if not may_hit_caches(scenario, models):
+        bursts = burst_warnings(cell, saturates, models)
     return replace(
         collected,
         limits=(result.limits,) * len(own_rows),
@@ -105,7 +108,7 @@ def collect_cell(
         latencies=[{**name, **one} for one in _distributions(result)],
         timelines=[{**name, **one} for one in (result.timeline,) if one is not None],
         unfinished=tuple(recovery_warnings(scenario, cell.scheme, result.row)),
-        bursts=tuple(burst_warnings(cell, saturates, models)),
+        bursts=tuple(bursts),
         slow_cells=() if slow is None else ((cell.name, slow),),
     )
 
