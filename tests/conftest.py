@@ -78,10 +78,7 @@ def pytest_sessionstart() -> None:
             stripesim.durability("durability", method="splitting", walks=10, sets=sets)
         fire = {"name": "fire", "unit": "drive", "per_year": 1, "lost_fraction": 0.5}
         for method in ("burst", "history"):
-            sets = {
-                "durability.bursts": [fire | {"units": 5}],
-                "durability.repair": "parallel",
-            }
+            sets = {"durability.bursts": [fire | {"units": 5}]}
             stripesim.durability("durability", method=method, walks=10, sets=sets)
 
 

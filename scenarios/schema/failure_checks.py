@@ -324,7 +324,7 @@ def durability_rules(
     if spec.placement != "crush":
         yield from _widths(spec, schemes)
     if spec.placement == "clustered":
-        yield from _turns_of_pools(spec, schemes)
+        yield from _pace_of_pools(spec, schemes)
     yield from _bursts(scenario, spec)
 
 
@@ -424,14 +424,14 @@ def _widths(
             yield problem(key, item.text, "a scheme with redundancy", _PLACEMENT)
 
 
-def _turns_of_pools(
+def _pace_of_pools(
     spec: DurabilitySpec, schemes: Sequence[NumberedScheme]
 ) -> Iterator[KeyProblem]:
-    """Refuse drives in turn in each of several pools with bursts or spares.
+    """Refuse a shared pace in each of several pools with bursts or spares.
 
-    Such pools are simulated together, where drives in turn or at a shared pace would be those of all pools.
+    Such pools are simulated together, where all of them would share one pace.
     """
-    if spec.repair not in ("serial", "shared"):
+    if spec.repair != "shared":
         return
     if not spec.bursts and not spec.spare_drives:
         return
@@ -439,10 +439,10 @@ def _turns_of_pools(
     for item in schemes:
         pools = (spec.drives or 0) // item.scheme.width
         if pools > 1:
-            got = f'"{spec.repair}" with {key} and {pools:,} pools of {item.text}'
+            got = f'"shared" with {key} and {pools:,} pools of {item.text}'
             wanted = (
-                f'"parallel": with {key} pools are simulated together, and would rebuild the drives of all '
-                "of them in turn"
+                f'"parallel" or "serial": with {key} pools are simulated together, and would all share one '
+                "pace"
             )
             yield problem("durability.repair", got, wanted, f"durability.{key}")
             return

@@ -332,6 +332,9 @@ def _layout(system: System, drives: int, threats: Threats) -> GroupConstants:
     distances = np.zeros(0, dtype=np.uint8)
     if code.distances is not None:
         distances = code.distances
+    pool_of = np.zeros(drives, dtype=np.int32)
+    if system.placement == "clustered":
+        pool_of[members] = np.arange(len(members), dtype=np.int32)[:, None]
     shard_s = system.group_transfer_s
     if _repairs_in_one(system):
         shard_s += repair.detection_s
@@ -351,6 +354,7 @@ def _layout(system: System, drives: int, threats: Threats) -> GroupConstants:
         lanes=system.groups_at_once,
         replacement_s=system.replacement_s,
         policy=_POLICY[repair.policy],
+        pool_of=pool_of,
         fixed=repair.fixed,
         prioritised=repair.prioritised,
         spares=-1 if system.spares is None else system.spares,

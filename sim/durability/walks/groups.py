@@ -66,6 +66,8 @@ class GroupConstants(NamedTuple):
         Time from the use of a spare until a new one is available [s].
     policy
         0 parallel, 1 serial, 2 shared.
+    pool_of
+        Pool of each drive. Serial rebuilds take turns within it.
     fixed, prioritised
         As in `DriveRepair`.
     spares
@@ -87,6 +89,7 @@ class GroupConstants(NamedTuple):
     lanes: int
     replacement_s: float
     policy: int
+    pool_of: Ints
     fixed: bool
     prioritised: bool
     spares: int
@@ -426,19 +429,21 @@ def _begin(
     """Assign free lanes to missing shards, within the limits of policy and spares.
 
     If groups are prioritised, a shard of a group nearer to loss takes the lane of one that is further from
-    it. The latter starts again later. If drives are rebuilt one at a time, so does a drive.
+    it. The latter starts again later. If the drives of a pool are rebuilt one at a time, so does a drive.
     """
     most = worst_level(tab) if lay.prioritised else 0
-    only = -1
-    if lay.policy == 1 and most > 1:
-        only = _nearest_to_loss(lay, st, at, tab, most)
-        _pause_others(lay, st, at, only)
-    active = _active(st, at)
+    pool = -1
+    nearest = -1
     for slot in range(st.failed[at]):
-        is_active = st.lane[at, slot] >= 0
         if st.review[at, slot] == SETTLED or st.lane[at, slot] == DETECTING:
             continue
-        if lay.policy == 1 and (active - is_active > 0 or 0 <= only != slot):
+        if lay.policy == 1 and most > 1 and lay.pool_of[st.drive[at, slot]] != pool:
+            pool = lay.pool_of[st.drive[at, slot]]
+            nearest = _nearest_to_loss(lay, st, at, tab, pool, most)
+            _pause_others(lay, st, at, pool, nearest)
+        if lay.policy == 1 and 0 <= nearest != slot:
+            continue
+        if lay.policy == 1 and not _is_only_one(lay, st, at, slot):
             continue
         if _needs_spare(lay, st, at, slot):
             spare = _free_spare(lay, st, at)
@@ -462,21 +467,31 @@ def _begin(
             _make_way(lay, st, at, tab, slot, most, rng)
         st.review[at, slot] = SETTLED
         _find_first(st, at, slot)
-        active += st.lane[at, slot] >= 0 and not is_active
+
+
+@inner
+def _is_only_one(lay: GroupConstants, st: States, at: int, slot: int) -> bool:
+    """Return True if no other failed drive of a drive's pool is being rebuilt."""
+    pool = lay.pool_of[st.drive[at, slot]]
+    for other in range(st.failed[at]):
+        is_active = other != slot and st.lane[at, other] >= 0
+        if is_active and lay.pool_of[st.drive[at, other]] == pool:
+            return False
+    return True
 
 
 @inner
 def _nearest_to_loss(
-    lay: GroupConstants, st: States, at: int, tab: GroupTables, most: int
+    lay: GroupConstants, st: States, at: int, tab: GroupTables, pool: int, most: int
 ) -> int:
-    """Return the failed drive with a group nearest to loss among those that can be rebuilt, −1 for none.
+    """Return the failed drive of a pool nearest to loss among those that can be rebuilt, −1 for none.
 
     Among equals it is the one being rebuilt, or else the first. No group is at a level above `most`.
     """
     nearest = -1
     worst = -1
     for slot in range(st.failed[at]):
-        if st.lane[at, slot] == DETECTING:
+        if st.lane[at, slot] == DETECTING or lay.pool_of[st.drive[at, slot]] != pool:
             continue
         if _needs_spare(lay, st, at, slot) and _free_spare(lay, st, at) < 0:
             continue
@@ -503,12 +518,15 @@ def _worst_lost(
 
 
 @inner
-def _pause_others(lay: GroupConstants, st: States, at: int, only: int) -> None:
-    """Take the lanes of all failed drives but one. Their shards start again later."""
+def _pause_others(
+    lay: GroupConstants, st: States, at: int, pool: int, only: int
+) -> None:
+    """Take the lanes of all failed drives of a pool but one. Their shards start again later."""
     if only < 0:
         return
     for slot in range(st.failed[at]):
-        if slot == only or st.lane[at, slot] < 0:
+        is_other = slot != only and lay.pool_of[st.drive[at, slot]] == pool
+        if not is_other or st.lane[at, slot] < 0:
             continue
         for lane in range(lay.lanes):
             shard = st.in_lane[at, slot, lane]
