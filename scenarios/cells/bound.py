@@ -179,7 +179,7 @@ def within_bound(scenario: Scenario, cell: Cell, models: Models, result: Run) ->
     high = row.throughput_ci_high
     if not row.iops or not row.throughput_bytes_per_s or low is None or high is None:
         return result
-    if row.refused is not None or not _has_bound(scenario, models, result):
+    if row.refused is not None or not _has_bound(scenario, cell, models, result):
         return result
     half_fraction = (high - low) / 2 / row.throughput_bytes_per_s
     refused = None
@@ -204,17 +204,20 @@ def _arrived_groups(result: Run) -> IntArray:
     return groups
 
 
-def may_hit_caches(scenario: Scenario, models: Models) -> bool:
-    """Return True if read caches may hold so much of the images that rates exceed bounds of cold caches."""
-    if scenario.workload.is_s3:
+def may_hit_caches(scenario: Scenario, cell: Cell, models: Models) -> bool:
+    """Return True if read caches may hold so much of the images that rates exceed bounds of cold caches.
+
+    A drive without a store (`none`) has no cache, and objects are not cached.
+    """
+    if scenario.workload.is_s3 or cell.scheme == "none":
         return False
     caches_bytes = scenario.cluster.osd_count * models.store.read_cache_bytes
     return caches_bytes > _CACHED_MAX * scenario.images_bytes
 
 
-def _has_bound(scenario: Scenario, models: Models, result: Run) -> bool:
+def _has_bound(scenario: Scenario, cell: Cell, models: Models, result: Run) -> bool:
     """Return True if a bound applies to a run, and a resource is busy enough to reach it."""
-    if models.deferral is not None or may_hit_caches(scenario, models):
+    if models.deferral is not None or may_hit_caches(scenario, cell, models):
         return False
     if any(row.saturated for row in (result.row, *result.load_rows)):
         return False

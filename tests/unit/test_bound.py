@@ -174,16 +174,25 @@ def test_a_run_above_its_bound_runs_longer(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "image", "may_exceed"),
-    # 24 OSDs cache 1 GiB each in kraken, and nothing in nvme.
-    [("kraken", "1GiB", True), ("kraken", "512GiB", False), ("nvme", "1GiB", False)],
+    ("parameters", "image", "scheme", "may_exceed"),
+    # 24 OSDs cache 1 GiB each in kraken, and nothing in nvme. A drive alone has no cache.
+    [
+        ("kraken", "1GiB", "rep:3", True),
+        ("kraken", "512GiB", "rep:3", False),
+        ("nvme", "1GiB", "rep:3", False),
+        ("kraken", "1GiB", "none", False),
+    ],
 )
 def test_reads_that_hit_caches_are_not_judged_by_the_bound_of_drives(
-    parameters, image, may_exceed
+    parameters, image, scheme, may_exceed
 ):
     load = {"ops": ["read"], "image_bytes": image, "clients": 1, "requests": 10}
-    scenario = scenario_of({"parameters": parameters}, load, ["rep:3"])
-    assert may_hit_caches(scenario, build_models(scenario)) == may_exceed
+    cluster = {"parameters": parameters}
+    if scheme == "none":
+        cluster |= {"hosts": 1, "osds_per_host": 1, "pg_num": 1}
+    scenario = scenario_of(cluster, load, [scheme])
+    (cell,) = cells(scenario)
+    assert may_hit_caches(scenario, cell, build_models(scenario)) == may_exceed
 
 
 def test_a_run_with_warm_caches_exceeds_the_rate_of_its_disks():

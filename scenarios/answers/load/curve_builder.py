@@ -391,7 +391,7 @@ class CurveBuilder:
     def _exact_bound(self) -> Bound | None:
         """Return the bound of random requests to full images, with cold caches. Others can be exceeded."""
         loads = self.scenario.loads
-        if may_hit_caches(self.scenario, fastest_models(self.scenario)):
+        if may_hit_caches(self.scenario, self.cell, fastest_models(self.scenario)):
             return None
         if any(load.image == "pristine" or "seq" in load.patterns for load in loads):
             return None

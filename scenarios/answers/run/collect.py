@@ -98,7 +98,7 @@ def collect_cell(
         processors["saturates_first"] = saturates
     slow = slow_class(scenario, result)
     bursts: list[str] = []
-    if not may_hit_caches(scenario, models):
+    if not may_hit_caches(scenario, cell, models):
         bursts = burst_warnings(cell, saturates, models)
     return replace(
         collected,
