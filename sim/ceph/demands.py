@@ -283,9 +283,8 @@ def _admitted(
     nothing = np.zeros_like(in_line)
     if throttle is None:
         return in_line, nothing
-    cluster = pool.cluster
-    primaries = cluster.acting[np.arange(cluster.groups), pool.primaries]
-    of_primary = np.bincount(primaries, in_line, minlength=cluster.osds)
+    primaries = pool.primary_osds
+    of_primary = np.bincount(primaries, in_line, minlength=pool.cluster.osds)
     fullest = int(of_primary.argmax())
     limit = throttle.client_requests_max_count
     if of_primary[fullest] <= limit:
@@ -354,15 +353,9 @@ class _PlannedSample:
         if not self._pool.has_clients_at_home:
             return np.ones(cluster.groups)
         clients = np.bincount(cluster.client_hosts, minlength=cluster.hosts)
-        fractions: FloatArray = 1 - clients[self._home_hosts()] / clients.sum()
+        homes = cluster.osd_hosts[self._pool.primary_osds]
+        fractions: FloatArray = 1 - clients[homes] / clients.sum()
         return fractions
-
-    def _home_hosts(self) -> IntArray:
-        """Return the host of each placement group's primary, shape (groups,)."""
-        cluster = self._pool.cluster
-        primaries = cluster.acting[np.arange(cluster.groups), self._pool.primaries]
-        hosts: IntArray = cluster.osd_hosts[primaries]
-        return hosts
 
     def _bound_groups(self) -> dict[int, Bindings]:
         """Return the resource of each placement group, by role with a demand, each of shape (groups,)."""
@@ -461,10 +454,10 @@ class _PlannedSample:
         """Return the summed weight of the groups whose primary is on each client's host, shape (clients,)."""
         if not self._pool.has_clients_at_home:
             return np.zeros(len(client_rows))
-        homes = self._pool.cluster.host_resource(
-            self._home_hosts()[groups], "public.tx"
-        )
-        by_resource = np.zeros(len(self._pool.cluster.resources))
+        cluster = self._pool.cluster
+        hosts = cluster.osd_hosts[self._pool.primary_osds[groups]]
+        homes = cluster.host_resource(hosts, "public.tx")
+        by_resource = np.zeros(len(cluster.resources))
         np.add.at(by_resource, homes, weights)
         return by_resource[client_rows[:, roles.CLIENT_TX]]
 

@@ -64,6 +64,13 @@ class Pool:
         first: IntArray = leading.argmax(axis=1).astype(np.int64)
         return first
 
+    @property
+    def primary_osds(self) -> IntArray:
+        """Primary of each placement group, shape (groups,)."""
+        cluster = self.cluster
+        osds: IntArray = cluster.acting[np.arange(cluster.groups), self.primaries]
+        return osds
+
     def context(
         self,
         primary: int,

@@ -388,10 +388,15 @@ class CurveBuilder:
             half_fraction=rate.half / rate.mean,
         )
 
+    @cached_property
+    def _may_hit_caches(self) -> bool:
+        """True if read caches may lift rates over the bound."""
+        return may_hit_caches(self.scenario, self.cell, fastest_models(self.scenario))
+
     def _exact_bound(self) -> Bound | None:
         """Return the bound of random requests to full images, with cold caches. Others can be exceeded."""
         loads = self.scenario.loads
-        if may_hit_caches(self.scenario, self.cell, fastest_models(self.scenario)):
+        if self._may_hit_caches:
             return None
         if any(load.image == "pristine" or "seq" in load.patterns for load in loads):
             return None

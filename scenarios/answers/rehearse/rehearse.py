@@ -460,17 +460,19 @@ def _durations_s(
     Add the extra time for full-size PGs under the same reservations to the sample's duration.
     """
     sampled_s: float | None = simulated["duration_s"]
-    groups = reserved_groups(exact, by_log=run.sample.by_log)
     names = (*DURATIONS, *SIMULATED_ENDS)
     durations: dict[str, float | None] = dict.fromkeys(names)
-    object_s = object_time(simulated["backfills"])
-    if groups and object_s is None:
-        # The data moved with that of a later change.
+    if _is_overtaken(exact, simulated):
         return durations
+    object_s = object_time(simulated["backfills"])
     durations["duration_s"] = sampled_s
     if sampled_s is None or object_s is None:
         return durations
-    turns = schedule_s(groups, group_s=1.0, slots=run.variant.max_backfills_count)
+    turns = schedule_s(
+        reserved_groups(exact, by_log=run.sample.by_log),
+        group_s=1.0,
+        slots=run.variant.max_backfills_count,
+    )
     left_count = 0.0
     if whole.is_sampled(run.sample):
         left_count = whole.group_objects - run.sample.group_objects_count
@@ -627,10 +629,16 @@ def _overtaken_warnings(
         f"{name}: no time, because the next change (at_s) begins before its data moves, and both move "
         "together. Leave at_s out to rehearse one after the other"
         for name, each, row in zip(named, movements, sample.rows, strict=False)
-        if reserved_groups(each, by_log=sample.by_log)
-        and row["clean_s"] is not None
-        and object_time(row["backfills"]) is None
+        if row["clean_s"] is not None and _is_overtaken(each, row)
     ]
+
+
+def _is_overtaken(exact: ExactMovement, simulated: Mapping[str, Any]) -> bool:
+    """Return True if a change moves data that the sample moves only with those of a later change."""
+    return (
+        bool(exact.movement.shards_count)
+        and object_time(simulated["backfills"]) is None
+    )
 
 
 def _unfinished_warnings(runs: Sequence[_Run]) -> list[str]:
