@@ -37,8 +37,8 @@ from stripesim.sim.run import Run
 _OBJECTS_MAX: Final = 200_000
 # Ratio of the busiest member to the mean that is worth mentioning.
 _NOTABLE_IMBALANCE: Final = 1.005
-# Bytes of read caches over those of images, above which hits may lift a rate over its bound.
-_CACHED_MAX: Final = 0.05
+#: Bytes of read caches over those of data, above which hits may lift a rate over its bound.
+CACHED_MAX: Final = 0.05
 
 
 class Bound(NamedTuple):
@@ -212,7 +212,7 @@ def may_hit_caches(scenario: Scenario, cell: Cell, models: Models) -> bool:
     if scenario.workload.is_s3 or cell.scheme == "none":
         return False
     caches_bytes = scenario.cluster.osd_count * models.store.read_cache_bytes
-    return caches_bytes > _CACHED_MAX * scenario.images_bytes
+    return caches_bytes > CACHED_MAX * scenario.images_bytes
 
 
 def _has_bound(scenario: Scenario, cell: Cell, models: Models, result: Run) -> bool:

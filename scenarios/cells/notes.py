@@ -15,6 +15,7 @@ from stripesim.calibration.parameters.calibrated_range import (
 from stripesim.models.coding import RedundancyScheme, parse_scheme, repair_reads
 from stripesim.models.object_store.store import DeferralModel
 from stripesim.models.problems import Problem
+from stripesim.scenarios.cells.bound import CACHED_MAX
 from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.cells.kernel_costs import (
     codes_with_borrowed_costs,
@@ -24,7 +25,7 @@ from stripesim.scenarios.cells.models import cluster_set
 from stripesim.scenarios.cells.placement import crush_of, up_sets
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.schema.units import number_text
+from stripesim.scenarios.schema.units import bytes_text, number_text
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.observe.limits import resource_name
 from stripesim.sim.run import Run
@@ -167,6 +168,7 @@ def scenario_warnings(scenario: Scenario, models: Models) -> list[str]:
         *kernel_warnings(scenario),
         *network_warnings(scenario),
         *_own_host_warnings(scenario),
+        *_uncached_warnings(scenario, models),
         *repairs,
         *pristine_warnings(scenario),
         *object_map_warnings(scenario),
@@ -303,6 +305,21 @@ def _own_host_warnings(scenario: Scenario) -> list[str]:
     return [
         f"{ends} run on the storage hosts, and {part} on the host. The network interface carries all of them "
         "here, so a rate that it limits is too low by that part"
+    ]
+
+
+def _uncached_warnings(scenario: Scenario, models: Models) -> list[str]:
+    """Warn of GETs that read all data from drives here, where read caches could hold much of it."""
+    if not any(load.is_s3 and "get" in load.ops for load in scenario.loads):
+        return []
+    caches_bytes = scenario.cluster.osd_count * models.store.read_cache_bytes
+    share = min(1.0, caches_bytes / scenario.images_bytes)
+    if share <= CACHED_MAX:
+        return []
+    return [
+        f"GETs read all data from drives here, although the read caches of the OSDs "
+        f"({bytes_text(caches_bytes)}, store.read_cache_bytes) could hold {share:.0%} of the objects. So a "
+        "rate that drives limit is too low where objects are read again"
     ]
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +43,11 @@ from stripesim.scenarios.clusters.report_schema import (
     PoolRow,
     value_text,
 )
+from stripesim.scenarios.schema.keys import (
+    BACKFILLFULL_RATIO,
+    FULL_RATIO,
+    NEARFULL_RATIO,
+)
 
 _KIB: Final = 1024
 _TIB: Final = 1024**4
@@ -54,9 +60,9 @@ _LISTED: Final = 8
 # Start of a log that still has the first write of its placement group.
 _LOG_FROM_THE_START: Final = "0'0"
 _RATIOS: Final = {
-    "full_ratio": 0.95,
-    "backfillfull_ratio": 0.90,
-    "nearfull_ratio": 0.85,
+    "nearfull_ratio": NEARFULL_RATIO,
+    "backfillfull_ratio": BACKFILLFULL_RATIO,
+    "full_ratio": FULL_RATIO,
 }
 #: Plugins of plain Reed-Solomon codes. Older releases state no plugin for Ceph's default.
 _PLAIN_PLUGINS: Final = ("", "isa", "jerasure")
@@ -140,11 +146,11 @@ class ImportedOsd:
 
 @dataclass(frozen=True)
 class FullRatios:
-    """Full and nearfull ratios of an OSD."""
+    """Shares of its capacity at which an OSD acts, in ascending order."""
 
-    full: float
-    backfillfull: float
     nearfull: float
+    backfillfull: float
+    full: float
 
 
 @dataclass(frozen=True)
@@ -239,7 +245,6 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
     warnings += count_warnings(counts, reported, documents)
     warnings += _state_warnings(osd_map)
     warnings += _ratio_warnings(dump)
-    ratios = {name: getattr(dump, name) or default for name, default in _RATIOS.items()}
     return ImportedCluster(
         file=documents.osd_map_file,
         version=version,
@@ -250,9 +255,7 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
         group_data=_group_data(documents, osd_map),
         counts=counts,
         reported=reported,
-        ratios=FullRatios(
-            ratios["full_ratio"], ratios["backfillfull_ratio"], ratios["nearfull_ratio"]
-        ),
+        ratios=_raised_ratios(dump),
         class_sums=documents.class_sums,
         cluster_sum=documents.cluster_sum,
         all_pools=documents.all_pools,
@@ -504,17 +507,31 @@ def _left_out_of_pool(row: PoolRow, placed: PlacedPool) -> list[str]:
     return warnings
 
 
+def _stated_ratios(dump: OsdMapDump) -> list[float]:
+    """Return the fill ratios of a map in ascending order of their meaning, with defaults for missing ones."""
+    return [getattr(dump, name) or default for name, default in _RATIOS.items()]
+
+
+def _raised_ratios(dump: OsdMapDump) -> FullRatios:
+    """Return the ratios at which OSDs act: each at least the one before it.
+
+    See Ceph v16.2.15, ``src/osd/OSD.cc`` (``OSDService::recalc_full_state``).
+    """
+    return FullRatios(*accumulate(_stated_ratios(dump), max))
+
+
 def _ratio_warnings(dump: OsdMapDump) -> list[str]:
-    """Warn of full ratios in the wrong order, which Ceph reports as OSD_OUT_OF_ORDER_FULL."""
-    ratios = [getattr(dump, name) or default for name, default in _RATIOS.items()]
-    if ratios == sorted(ratios, reverse=True):
+    """Warn of fill ratios in the wrong order, which Ceph reports as OSD_OUT_OF_ORDER_FULL."""
+    stated = _stated_ratios(dump)
+    if stated == sorted(stated):
         return []
     ratios_text = ", ".join(
-        f"{name} {ratio:.4g}" for name, ratio in zip(_RATIOS, ratios, strict=True)
+        f"{name} {ratio:.4g}" for name, ratio in zip(_RATIOS, stated, strict=True)
     )
+    raised = _raised_ratios(dump)
     return [
-        f"osdmap: {ratios_text}: out of order (OSD_OUT_OF_ORDER_FULL): capacities at a higher ratio than the "
-        "one above it cannot be used"
+        f"osdmap: {ratios_text}: out of order (OSD_OUT_OF_ORDER_FULL). OSDs raise each to the one before it, "
+        f"so they act at {raised.nearfull:.4g}, {raised.backfillfull:.4g} and {raised.full:.4g}"
     ]
 
 

@@ -281,15 +281,17 @@ def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescripti
 
 def _own_ratios(cluster: ImportedCluster) -> dict[str, float]:
     """Return the ratios of the cluster that differ from Ceph's defaults."""
-    full = round(cluster.ratios.full, _RATIO_DIGITS)
-    nearfull = round(cluster.ratios.nearfull, _RATIO_DIGITS)
-    backfillfull = round(cluster.ratios.backfillfull, _RATIO_DIGITS)
-    own: dict[str, float] = {}
-    if (full, nearfull) != (FULL_RATIO, NEARFULL_RATIO) and 0 < nearfull <= full:
-        own |= {"full_ratio": full, "nearfull_ratio": nearfull}
-    if backfillfull != BACKFILLFULL_RATIO and 0 < backfillfull <= 1:
-        own["backfillfull_ratio"] = backfillfull
-    return own
+    ratios = cluster.ratios
+    defaults = {
+        "nearfull_ratio": (ratios.nearfull, NEARFULL_RATIO),
+        "backfillfull_ratio": (ratios.backfillfull, BACKFILLFULL_RATIO),
+        "full_ratio": (ratios.full, FULL_RATIO),
+    }
+    return {
+        key: round(ratio, _RATIO_DIGITS)
+        for key, (ratio, default) in defaults.items()
+        if round(ratio, _RATIO_DIGITS) != default
+    }
 
 
 def _image_bytes(cluster: ImportedCluster, pool: ImportedPool) -> int:

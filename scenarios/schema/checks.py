@@ -1,6 +1,7 @@
 """Check rules that span several keys of a scenario."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from stripesim.scenarios.schema.budget import budget_rules
@@ -294,17 +295,29 @@ def _files(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
 
 
 def _fill_ratios(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
-    """Check that nearfull_ratio is at most full_ratio, with Ceph's defaults for missing ones."""
-    full = scenario.cluster.full_ratio or FULL_RATIO
-    nearfull = scenario.cluster.nearfull_ratio or NEARFULL_RATIO
-    if nearfull <= full:
-        return
-    key = "cluster.nearfull_ratio"
-    full_key = "cluster.full_ratio"
-    if scenario.cluster.nearfull_ratio is None:
-        yield problem(full_key, full, f"at least {key} ({nearfull:g})", key)
-    else:
-        yield problem(key, nearfull, f"at most {full_key} ({full:g})", full_key)
+    """Check that each fill ratio is at most the next one, with Ceph's defaults for missing ones.
+
+    OSDs raise each ratio to the one before it (Ceph v16.2.15, ``OSDService::recalc_full_state``), so a lower
+    one has no effect.
+    """
+    cluster = scenario.cluster
+    keys = (
+        "cluster.nearfull_ratio",
+        "cluster.backfillfull_ratio",
+        "cluster.full_ratio",
+    )
+    ratios = (
+        cluster.nearfull_ratio or NEARFULL_RATIO,
+        cluster.backfillfull_ratio,
+        cluster.full_ratio or FULL_RATIO,
+    )
+    for (lower_key, lower), (upper_key, upper) in pairwise(
+        zip(keys, ratios, strict=True)
+    ):
+        if lower > upper:
+            yield problem(
+                upper_key, upper, f"at least {lower_key} ({lower:g})", lower_key
+            )
 
 
 def _osd_cores(scenario: ScenarioKeys) -> Iterator[KeyProblem]:

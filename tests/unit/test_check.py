@@ -216,6 +216,29 @@ def test_arrivals_at_a_rate_are_assumed_as_such(files):
     result = check(*files("m.csv", "scheme,iops\nrep:3,2000\n"), sets=sets)
     (load,) = [line for line in assumptions_of(result) if line.startswith("the load")]
     assert "2 clients with 2,000 arrivals/s in all" in load
+    # Any cluster that keeps up serves that rate.
+    assert any("only a latency" in line for line in assumptions_of(result))
+
+
+@pytest.mark.parametrize(
+    ("iops", "factor", "decides", "verdict"),
+    [
+        (2000, 10, "latency_mean_ns", "slower"),
+        (2000, 1, "latency_mean_ns", "as expected"),
+        # The measured cluster does not keep up.
+        (500, 10, "iops", "slower"),
+    ],
+)
+def test_the_latency_decides_where_arrivals_are_served(
+    files, iops, factor, decides, verdict
+):
+    sets = ['workload.kind="open"', "workload.rate_per_s=2000"]
+    expected_row = check(*files("m.csv", "scheme,iops\nrep:3,2000\n"), sets=sets).row
+    mean_ns = expected_row["latency_mean_ns"]
+    text = f"scheme,iops,latency_mean_ns\nrep:3,{iops},{factor * mean_ns!r}\n"
+    result = check(*files("m.csv", text), sets=sets)
+    assert (result.leading.quantity, result.verdict) == (decides, verdict)
+    assert not any("only a latency" in line for line in assumptions_of(result))
 
 
 def test_a_number_that_is_too_high_has_causes_that_are_faster(files):

@@ -20,6 +20,7 @@ from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.bound import bounds_of, bounds_of_cell
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import scenario_warnings
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.forms.capacity import (
     capacity_of,
@@ -714,3 +715,20 @@ def test_latencies_at_disks_that_sort_are_split_by_step() -> None:
     (row,) = run_scenario(many, costs=True).rows.to_dicts()
     parts_ns = sum(row[key] for key in COST_KEYS)
     assert parts_ns == pytest.approx(row["cost_latency_mean_ns"])
+
+
+@pytest.mark.parametrize(
+    ("op", "objects", "told"),
+    [("get", 1000, True), ("put", 1000, False), ("get", 1_000_000, False)],
+)
+def test_gets_warn_of_read_caches_that_they_leave_out(op, objects, told):
+    # Six OSDs have 6 GB of read caches: more than 1,000 objects of 4 MiB, and 0.14 % of a million.
+    asked = parse_scenario(
+        'schemes = ["rep:3"]\n[cluster]\nhosts = 3\nosds_per_host = 2\npg_num = 32\n'
+        '[workload]\nkind = "s3"\nobject_sizes_bytes = ["4MiB"]\nrequests = 10\n'
+        f'ops = ["{op}"]\nobjects = {objects}\n'
+    )
+    models = build_models(asked)
+    store = replace(models.store, read_cache_bytes=10**9)
+    found = scenario_warnings(asked, replace(models, store=store))
+    assert any("read caches of the OSDs (6 GB" in line for line in found) == told

@@ -588,6 +588,17 @@ def test_import_and_page_hold_the_same_bytes_at_the_ratios_of_the_cluster(import
     assert scenario.cluster.backfillfull_ratio == 0.94
 
 
+def test_a_full_ratio_below_the_others_acts_where_they_do(imported):
+    # OSDService::recalc_full_state takes the maximum of each ratio and the one before it.
+    cluster = imported(nearfull_ratio=0.85, backfillfull_ratio=0.92, full_ratio=0.8)
+    row = capacity_of(cluster)["pools"][0]
+    assert row["usable_bytes_full"] * row["imbalance"] == pytest.approx(
+        RAW_BYTES * 0.92 / 3
+    )
+    scenario = scenario_from(scenario_without_map(cluster, cluster.pools[0]).tables)
+    assert scenario.cluster.full_ratio == scenario.cluster.backfillfull_ratio == 0.92
+
+
 def test_the_other_hosts_take_a_lost_one_up_to_the_nearfull_ratio(imported):
     # Given three quarters of each disk in use
     used_bytes = RAW_BYTES * 3 / 4

@@ -361,7 +361,8 @@ def test_broken_parts_are_named_with_their_key(tmp_path, change, said):
         ),
         (
             lambda d: d["osdmap"].update(full_ratio=0.8),
-            "full_ratio 0.8, backfillfull_ratio 0.9, nearfull_ratio 0.85: out of order",
+            "nearfull_ratio 0.85, backfillfull_ratio 0.9, full_ratio 0.8: out of order "
+            "(OSD_OUT_OF_ORDER_FULL). OSDs raise each to the one before it, so they act at 0.85, 0.9 and 0.9",
         ),
     ],
 )

@@ -1,6 +1,7 @@
 """Predictions: rows with intervals, a file that tells if it was changed, and scores of measured values."""
 
 import json
+from collections import defaultdict
 
 import pytest
 
@@ -10,6 +11,7 @@ from stripesim.scenarios.answers.predict.answer import error_note
 from stripesim.scenarios.answers.predict.measured_values import read_measured_file
 from stripesim.scenarios.answers.predict.register import (
     predict,
+    predicted_values,
     read_register,
     register_of,
     sealed,
@@ -114,6 +116,28 @@ def test_an_interval_is_that_of_the_run_times_that_of_held_out_rows(prediction):
     p99 = error_band("p99", first.band, calibrated=False)
     value = first.value("latency_p99_ns")
     assert value.high == pytest.approx(row["latency_p99_ns"] * p99.high)
+
+
+@pytest.mark.parametrize(
+    ("utilisation", "offered_iops", "low_iops", "high_iops"),
+    [
+        # A full cluster would serve 2,000 / 0.05, far more than arrives even if it is three times slower.
+        (0.05, 2000.0, 0.97 * 2000, 2000 / 0.97),
+        # It is full at 2,500.
+        (0.8, 2000.0, None, 2000 / 0.97),
+        # Full already: what arrives is no limit.
+        (1.0, 9000.0, None, None),
+    ],
+)
+def test_arrivals_are_served_up_to_the_rate_of_a_full_cluster(
+    utilisation, offered_iops, low_iops, high_iops
+):
+    row = defaultdict(lambda: None, iops=2000.0, offered_iops=offered_iops)
+    (value,) = predicted_values(row, utilisation, calibrated=False)
+    full = error_band("rate", "above 80 %", calibrated=False)
+    capacity_iops = 2000.0 / utilisation
+    assert value.low == pytest.approx(low_iops or capacity_iops * full.low)
+    assert value.high == pytest.approx(high_iops or capacity_iops * full.high)
 
 
 def test_only_a_set_without_calibration_is_advised_to_have_one(prediction):

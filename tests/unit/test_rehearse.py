@@ -648,6 +648,20 @@ def test_the_recommendation_follows_its_rule(points, recommended):
     assert trade_offs._recommended(points, 6e6) == recommended
 
 
+@pytest.mark.parametrize(
+    ("high_ns", "doubt"),
+    [
+        (5.9e6, ""),
+        (6.1e6, ". This p99 may be as high as 6.1 ms, over the limit of 6 ms"),
+        (None, ". Too few requests were simulated for an interval of this p99"),
+    ],
+)
+def test_a_recommendation_says_if_its_p99_might_exceed_the_limit(high_ns, doubt):
+    points = [point("own", 100, 5) | {"latency_p99_high_ns": high_ns}]
+    assert trade_offs._doubt(points, 0, 6e6) == doubt
+    assert trade_offs._doubt(points, None, 6e6) == ""
+
+
 def test_a_release_decides_the_queue_that_a_scenario_does_not_name():
     text = TEXT.replace('op_queue = "fifo"\n', "")
     quincy = variants_of(with_own_queue(scenario(text=text)), 1)

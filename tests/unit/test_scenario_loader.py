@@ -251,3 +251,23 @@ def test_an_old_and_a_new_name_together_are_refused() -> None:
         parse_scenario(text, label="s.toml")
     assert caught.value.faults[0].startswith("s.toml:6: cluster.ssd: got both ")
     assert len(caught.value.faults) == 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (
+            "full_ratio = 0.85",
+            r"cluster.full_ratio: got 0.85, wanted at least cluster.backfillfull_ratio \(0.9\)",
+        ),
+        (
+            "nearfull_ratio = 0.92",
+            r"cluster.backfillfull_ratio: got 0.9, wanted at least cluster.nearfull_ratio \(0.92\)",
+        ),
+    ],
+)
+def test_fill_ratios_that_osds_would_raise_are_refused(keys: str, said: str) -> None:
+    with pytest.raises(ScenarioError, match=said):
+        parse_scenario(GOOD + f"[cluster]\n{keys}\n")
+    in_order = "nearfull_ratio = 0.7\nbackfillfull_ratio = 0.8\nfull_ratio = 0.85"
+    parse_scenario(GOOD + f"[cluster]\n{in_order}\n")

@@ -154,6 +154,12 @@ def assumptions_of(check: LoadCheck) -> list[str]:
     lines.append(
         f"the load is {load}: {counted_text(workload.clients, 'client')} {in_flight}, image {workload.image}"
     )
+    is_rate = not check.leading.quantity.startswith("latency")
+    if is_rate and check.measurement.serves_arrivals(check.row):
+        lines.append(
+            "requests arrive at this rate, and a cluster that is not saturated serves them as they come: only "
+            "a latency can show that it is slow"
+        )
     if check.slow_class is not None:
         lines.append(
             "the simulated run is long enough for its p50 and p99, although the queue at the busiest "

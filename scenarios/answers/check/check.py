@@ -37,6 +37,7 @@ from stripesim.scenarios.schema.loader import Override, Overrides
 from stripesim.scenarios.schema.scenario import Scenario, as_scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.progress import OnStep, silent
+from stripesim.sim.observe.window import SATURATED_BELOW
 
 #: Largest relative difference of a simulated cause that explains a measured value.
 EXPLAINED: Final = 0.1
@@ -67,10 +68,27 @@ class Measurement:
     values: Mapping[str, float]
     from_file: bool
 
-    @property
-    def leading(self) -> str:
-        """The quantity that decides."""
-        return next(one for one in _COMPARED if one in self.values)
+    def leading(self, row: Mapping[str, Any]) -> str:
+        """Return the quantity that decides, by the simulated row.
+
+        Of arrivals at a stated rate that are served as they come, a latency decides if one was measured: the
+        rate says nothing about the cluster.
+        """
+        measured = [one for one in _COMPARED if one in self.values]
+        if self.serves_arrivals(row):
+            measured.sort(key=lambda quantity: not quantity.startswith("latency"))
+        return measured[0]
+
+    def serves_arrivals(self, row: Mapping[str, Any]) -> bool:
+        """Return True if the load arrives at a stated rate, and the measured cluster kept up with it."""
+        offered_iops = row["offered_iops"]
+        if offered_iops is None:
+            return False
+        for rate in ("iops", "throughput_bytes_per_s"):
+            if rate in self.values:
+                served_iops = self.values[rate] / row[rate] * row["iops"]
+                return bool(served_iops >= SATURATED_BELOW * offered_iops)
+        return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +166,7 @@ class LoadCheck:
     @property
     def leading(self) -> CheckedValue:
         """The value that decides."""
-        quantity = self.measurement.leading
+        quantity = self.measurement.leading(self.row)
         return next(value for value in self.values if value.quantity == quantity)
 
     @property
@@ -361,10 +379,10 @@ class _CauseSearch:
         self._engine = engine
         self._progress = progress
         self._expected = row
-        measured = measurement.values[measurement.leading]
-        higher = measured > row[measurement.leading]
+        self._leading = measurement.leading(row)
+        higher = measurement.values[self._leading] > row[self._leading]
         # A high latency is a low rate.
-        self._is_faster = higher != measurement.leading.startswith("latency")
+        self._is_faster = higher != self._leading.startswith("latency")
 
     def explanations(self) -> list[Explanation]:
         """Return the best strength of each cause that applies, the closest first."""
@@ -421,7 +439,7 @@ class _CauseSearch:
 
     def _log_ratio(self, values: Mapping[str, float]) -> float:
         """Return ln(simulated / measured) of the leading quantity."""
-        leading = self._measured.leading
+        leading = self._leading
         return math.log(values[leading] / self._measured.values[leading])
 
     def _is_past(self, values: Mapping[str, float]) -> bool:

@@ -33,6 +33,7 @@ from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.files import check_file, stored_document
 from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES
 from stripesim.sim.observe.progress import OnStep, silent
+from stripesim.sim.observe.window import SATURATED_BELOW
 
 #: Form of the file.
 FORM: Final = "stripesim-register-1"
@@ -198,7 +199,8 @@ def predict(
     -----
     An interval multiplies two uncertainties. The ends of the run's own 95 % interval (batch means), where it
     has one, are multiplied by the interval of measured over simulated values on held-out rows of the same
-    kind and band of utilisation (`stripesim.calibration.ledger.model_errors`).
+    kind and band of utilisation (`stripesim.calibration.ledger.model_errors`). Of arrivals at a stated rate,
+    the cluster serves all up to the rate at which its busiest resource is full, which has that uncertainty.
     """
     result = run_scenario(
         scenario, engine=engine, progress=progress, costs=False, first_full=False
@@ -260,14 +262,18 @@ def predicted_values(
         predicted = row[quantity]
         if predicted is None:
             continue
-        error = error_band(kind, band_of(utilisation), calibrated=calibrated)
+        is_of_arrivals = kind == "rate" and row.get("offered_iops") is not None
+        # The rate of arrivals is uncertain only if the cluster is full.
+        band = band_of(1.0 if is_of_arrivals else utilisation)
+        error = error_band(kind, band, calibrated=calibrated)
         low, high = _simulated_interval(row, quantity)
+        low, high = low * error.low, high * error.high
+        if is_of_arrivals:
+            offered = predicted * row["offered_iops"] / row["iops"]
+            low = min(SATURATED_BELOW * offered, low / utilisation)
+            high = min(offered / SATURATED_BELOW, high / utilisation)
         yield PredictedValue(
-            quantity=quantity,
-            predicted=predicted,
-            low=low * error.low,
-            high=high * error.high,
-            error=error,
+            quantity=quantity, predicted=predicted, low=low, high=high, error=error
         )
 
 

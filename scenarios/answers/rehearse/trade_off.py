@@ -55,7 +55,8 @@ def trade_off(
         "latency_p99_limit_ns": limit_ns,
         "rule": _RULE.format(limit=limit_text),
         "recommended": recommended,
-        "sentence": _sentence(points, recommended, limit_text),
+        "sentence": _sentence(points, recommended, limit_text)
+        + _doubt(points, recommended, limit_ns),
     }
 
 
@@ -171,3 +172,18 @@ def _sentence(
     if best["needs_restart"]:
         restart = " and a restart of all OSDs"
     return f"{text}; {best['name']} saves {saved} and costs a p99 of {cost} ms{restart}"
+
+
+def _doubt(
+    points: Sequence[Mapping[str, Any]], recommended: int | None, limit_ns: float
+) -> str:
+    """Say that the recommended settings might not stay within the limit; nothing if they do."""
+    if recommended is None:
+        return ""
+    high_ns = points[recommended]["latency_p99_high_ns"]
+    if high_ns is None:
+        return ". Too few requests were simulated for an interval of this p99"
+    if high_ns > limit_ns:
+        high = number_text(high_ns, 1e-6)
+        return f". This p99 may be as high as {high} ms, over the limit of {number_text(limit_ns, 1e-6)} ms"
+    return ""
