@@ -157,8 +157,8 @@ def assumptions_of(check: LoadCheck) -> list[str]:
     is_rate = not check.leading.quantity.startswith("latency")
     if is_rate and check.measurement.serves_arrivals(check.row):
         lines.append(
-            "requests arrive at this rate, and a cluster that is not saturated serves them as they come: only "
-            "a latency can show that it is slow"
+            "requests arrive at this rate, and a cluster that is not saturated serves them as they come: "
+            "only a latency can show that it is slow"
         )
     if check.slow_class is not None:
         lines.append(

@@ -280,7 +280,8 @@ CAUSES: Final = (
     Cause(
         name="drive",
         words="drives serve requests in another time than their data sheet says",
-        look="fio --filename=/dev/DRIVE --direct=1 --rw=randread --bs=4k --iodepth=1 on an unused drive",
+        look="fio --filename=/dev/DRIVE --direct=1 --rw=randread (or randwrite) --bs=4k --iodepth=1 on an "
+        "unused drive",
         slower=(2.0, 5.0, 15.0, 50.0),
         faster=(0.5, 0.25),
         change=_factors("drive"),
