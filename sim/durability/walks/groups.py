@@ -437,25 +437,16 @@ def _begin(
     for slot in range(st.failed[at]):
         if st.review[at, slot] == SETTLED or st.lane[at, slot] == DETECTING:
             continue
-        if lay.policy == 1 and most > 1 and lay.pool_of[st.drive[at, slot]] != pool:
-            pool = lay.pool_of[st.drive[at, slot]]
-            nearest = _nearest_to_loss(lay, st, at, tab, pool, most)
-            _pause_others(lay, st, at, pool, nearest)
-        if lay.policy == 1 and 0 <= nearest != slot:
-            continue
-        if lay.policy == 1 and not _is_only_one(lay, st, at, slot):
-            continue
-        if _needs_spare(lay, st, at, slot):
-            spare = _free_spare(lay, st, at)
-            if spare < 0:
-                # Try again when the next spare arrives.
-                st.lane[at, slot] = DETECTING
-                st.ready_s[at, slot] = np.inf
-                for number in range(lay.spares):
-                    due_s = st.spares_due_s[at, number]
-                    st.ready_s[at, slot] = min(st.ready_s[at, slot], due_s)
+        if lay.policy == 1:
+            own_pool = lay.pool_of[st.drive[at, slot]]
+            if most > 1 and own_pool != pool:
+                pool = own_pool
+                nearest = _nearest_to_loss(lay, st, at, tab, pool, most)
+                _pause_others(lay, st, at, pool, nearest)
+            if 0 <= nearest != slot or not _is_only_one(lay, st, at, slot):
                 continue
-            st.spares_due_s[at, spare] = st.time_s[at] + lay.replacement_s
+        if _needs_spare(lay, st, at, slot) and not _takes_spare(lay, st, at, slot):
+            continue
         for lane in range(lay.lanes):
             if st.in_lane[at, slot, lane] >= 0:
                 continue
@@ -467,6 +458,20 @@ def _begin(
             _make_way(lay, st, at, tab, slot, most, rng)
         st.review[at, slot] = SETTLED
         _find_first(st, at, slot)
+
+
+@inner
+def _takes_spare(lay: GroupConstants, st: States, at: int, slot: int) -> bool:
+    """Take a spare for a failed drive. Without a free one, try again when the next one arrives."""
+    spare = _free_spare(lay, st, at)
+    if spare >= 0:
+        st.spares_due_s[at, spare] = st.time_s[at] + lay.replacement_s
+        return True
+    st.lane[at, slot] = DETECTING
+    st.ready_s[at, slot] = np.inf
+    for number in range(lay.spares):
+        st.ready_s[at, slot] = min(st.ready_s[at, slot], st.spares_due_s[at, number])
+    return False
 
 
 @inner
