@@ -397,3 +397,16 @@ def test_predict_and_score_on_the_command_line(command, tmp_path):
     assert status == 0
     assert json.loads(printed)["summary"]["inside"] == 1
     assert (out / "score.svg").exists()
+
+
+@pytest.mark.parametrize(("rate_per_s", "warns"), [(500, False), (60_000, True)])
+def test_arrivals_that_a_slower_cluster_cannot_serve_give_a_warning(rate_per_s, warns):
+    # Of 24 OSDs at 60,000/s the busiest resource is two thirds full: at a third of the speed it overflows.
+    asked = parse_scenario(
+        f'schemes = ["rep:3"]\n[workload]\nkind = "open"\nrate_per_s = {rate_per_s}\nops = ["write"]\n'
+        "patterns = ['rand']\nrequests = 20000\n"
+    )
+    prediction = predict(asked)
+    found = [line for line in prediction.warnings if "cannot keep up" in line]
+    assert len(found) == warns
+    assert register_of(prediction)["warnings"] == prediction.warnings

@@ -53,7 +53,7 @@ def answer_of_prediction(
         frame=result.frame,
         shown=list(_prediction_parts(prediction, document, file)),
         outside=result.outside,
-        warnings=result.warnings,
+        warnings=prediction.warnings,
         refusals=result.refusals,
         saved_as="prediction.json",
         figures=figures,

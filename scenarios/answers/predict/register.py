@@ -30,6 +30,7 @@ from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.keys import row_name
 from stripesim.scenarios.schema.scenario import Scenario
+from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.files import check_file, stored_document
 from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES
 from stripesim.sim.observe.progress import OnStep, silent
@@ -110,6 +111,31 @@ class ScenarioPrediction:
     result: ScenarioResult
     rows: tuple[PredictedRow, ...]
 
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings of the run, and of rows whose latencies may be beyond their intervals."""
+        return [*self.result.warnings, *map(_queue_warning, self._may_saturate())]
+
+    def _may_saturate(self) -> Iterator[PredictedRow]:
+        """Yield rows of arrivals that the cluster serves in the run, but not at the low end of its rate."""
+        for record, row in zip(self.result.records, self.rows, strict=True):
+            rate = row.value("iops")
+            offered_iops = record["offered_iops"]
+            if rate is None or offered_iops is None or record["saturated"]:
+                continue
+            if rate.low < SATURATED_BELOW * offered_iops:
+                yield row
+
+
+def _queue_warning(row: PredictedRow) -> str:
+    rate = row.value("iops")
+    assert rate is not None
+    return (
+        f"{row.id}: a cluster that serves only {number_text(rate.low)} requests/s, the low end of the "
+        "interval, cannot keep up with the arrivals. Its latencies grow for as long as it runs, beyond their "
+        "intervals"
+    )
+
 
 def register_of(prediction: ScenarioPrediction) -> dict[str, Any]:
     """Return the document of a register of a prediction, sealed."""
@@ -124,7 +150,7 @@ def register_of(prediction: ScenarioPrediction) -> dict[str, Any]:
         seed=provenance["seed"],
         drive=provenance["ssd"],
         completions_sha256=result.completions_sha256,
-        warnings=list(result.warnings),
+        warnings=prediction.warnings,
         refusals=list(result.refusals),
         configuration=provenance["configuration"],
     )
