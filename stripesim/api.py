@@ -183,9 +183,6 @@ def __getattr__(name: str) -> Any:
 #: Names of the engines.
 Engine = Literal["compiled", "simpy"]
 
-#: What a script that uses worker processes needs.
-_GUARD = 'guard the main part of the script with if __name__ == "__main__":'
-
 load_scenario = checking_arguments(_load_scenario)
 parse_scenario = checking_arguments(_parse_scenario)
 parse_scheme = checking_arguments(_parse_scheme)
@@ -325,7 +322,7 @@ def sweep(
             store = stack.enter_context(PartStore(Path(out), resume=resume))
         result = run_sweep(plan, jobs=jobs, dask=dask, store=store, unchecked=unchecked)
         if not result.records and result.stopped not in (None, INTERRUPTED):
-            wanted = f"workers: {_GUARD}, or set jobs=1"
+            wanted = "workers that start; jobs=1 needs none"
             raise WorkError(
                 Problem(key="sweep", got=str(result.stopped), wanted=wanted)
             )

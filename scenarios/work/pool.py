@@ -19,12 +19,14 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from stripesim.scenarios.work.garbage import collect_rarely
@@ -105,6 +107,21 @@ def _work(
             pipe.send(do(pipe.recv()))
 
 
+@contextlib.contextmanager
+def without_script() -> Iterator[None]:
+    """Start processes that do not run the caller's script.
+
+    multiprocessing makes a new process run the file of `__main__` first. Workers need nothing of it. It may
+    have no guard (``if __name__ == "__main__":``), and no file (``python -``).
+    """
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
 def end_with_parent() -> None:
     """End this process when its parent is killed, even during a long item."""
     threading.Thread(target=_follow_parent, daemon=True).start()
@@ -129,7 +146,7 @@ class _Worker(Generic[T]):
             target=_work, args=(theirs, pickled, dict(os.environ)), daemon=True
         )
         # A fork has the handlers of this process until it sets its own.
-        with held(signal.SIGINT, signal.SIGTERM):
+        with held(signal.SIGINT, signal.SIGTERM), without_script():
             self.process.start()
         # Close our copy, so that the pipe ends when the worker dies.
         theirs.close()

@@ -574,10 +574,9 @@ def test_percentiles_of_runs_that_are_too_short_are_named(calibrated):
 KILLED = """
 import os, time
 from stripesim.scenarios.answers.calibrate.calibrate import worker_pool
-if __name__ == "__main__":
-    with worker_pool(1) as pool:
-        print(pool.submit(os.getpid).result(), flush=True)
-        time.sleep(60)
+with worker_pool(1) as pool:
+    print(pool.submit(os.getpid).result(), flush=True)
+    time.sleep(60)
 """
 
 

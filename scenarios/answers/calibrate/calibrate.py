@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -49,7 +50,11 @@ from stripesim.scenarios.cells.measured import (
 )
 from stripesim.scenarios.cells.notes import SETTLED_ROUNDS
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.work.pool import end_with_parent, workers_wanted
+from stripesim.scenarios.work.pool import (
+    end_with_parent,
+    without_script,
+    workers_wanted,
+)
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.audit import collecting_refusals, refuse
 from stripesim.sim.observe.progress import OnStep, silent
@@ -263,11 +268,15 @@ def calibrate(
 def worker_pool(jobs: int | None) -> ProcessPoolExecutor:
     """Return a pool of `jobs` processes, by default one per core, which end with this one."""
     # Spawn fresh interpreters: forking a process with threads may hang.
-    return ProcessPoolExecutor(
+    pool = ProcessPoolExecutor(
         workers_wanted(jobs),
         mp_context=get_context("spawn"),
         initializer=end_with_parent,
     )
+    with without_script():
+        # The first call starts all processes.
+        pool.submit(os.getpid)
+    return pool
 
 
 def _parts_of_work(runs: int, fitted_runs: int, factors: int) -> dict[str, int]:
