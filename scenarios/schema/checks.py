@@ -280,9 +280,10 @@ def _files(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
             path[0] != "workload" or scenario.workload.kind == "trace"
         )
         if used and not scenario.has_file(name):
-            wanted = "an existing file, relative to the scenario file"
+            start = "current folder" if scenario.is_override(*path) else "scenario file"
+            wanted = f"an existing file, relative to the {start}"
             if path[-1] == "drive":
-                wanted = "an existing file, relative to the scenario file, or the name of a shipped set"
+                wanted += ", or the name of a shipped set"
             yield KeyProblem(
                 path, f"{shorten(name, _PATH_CHARACTERS_MAX)} (no such file)", wanted
             )

@@ -26,6 +26,7 @@ from stripesim.scenarios.schema.keys import (
     CODE_FILES_MAX,
     SCHEMES_MAX,
     ScenarioKeys,
+    names_file,
 )
 from stripesim.scenarios.schema.problems import (
     KeyProblem,
@@ -162,7 +163,7 @@ def checked_keys(
         sets = [Override(str(key), value) for key, value in sets.items()]
     _rename_keys(document)
     for item in sets:
-        _override(document, item)
+        _override(document, item, base)
     # An override may replace a whole table, with old names in it.
     _rename_keys(document)
     if seed is not None:
@@ -307,10 +308,10 @@ def _syntax_error(text: str, error: tomllib.TOMLDecodeError) -> tuple[int, str]:
     return int(match[1] or last_line), reason
 
 
-def _override(document: Draft, item: str | Override) -> None:
+def _override(document: Draft, item: str | Override, base: Path) -> None:
     """Apply an override, or record the problem with it."""
     if isinstance(item, str):
-        _override_from_text(document, item)
+        _override_from_text(document, item, base)
         return
     given: object = item
     if not isinstance(given, Override):
@@ -330,8 +331,8 @@ def _override(document: Draft, item: str | Override) -> None:
     _replace(document, path, value)
 
 
-def _override_from_text(document: Draft, item: str) -> None:
-    """Apply an override of the form ``key.path=value``."""
+def _override_from_text(document: Draft, item: str, base: Path) -> None:
+    """Apply an override of the form ``key.path=value``, whose paths start at the current folder."""
     key, equals, value = item.partition("=")
     if not equals:
         wanted = "key=value, such as workload.requests=2000"
@@ -352,7 +353,18 @@ def _override_from_text(document: Draft, item: str) -> None:
         return
     path = current_path(written, new, "--set")
     document.overrides[path] = "--set"
-    _replace(document, path, new)
+    _replace(document, path, _from_here(str(path[-1]), new, base))
+
+
+def _from_here(key: str, value: Any, base: Path) -> Any:
+    """Return a value whose paths, which start at the current folder, mean the same from `base`."""
+    if isinstance(value, dict):
+        return {name: _from_here(name, item, base) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_from_here(key, item, base) for item in value]
+    if not names_file(key, value) or base.resolve() == Path.cwd().resolve():
+        return value
+    return str(Path.cwd() / Path(value).expanduser())
 
 
 def _note_no_key(document: Draft, place: str, item: str, key: str) -> None:

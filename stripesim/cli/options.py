@@ -56,7 +56,8 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="Override a scenario key: KEY=VALUE (a TOML value). Repeatable.",
+        help="Override a scenario key: KEY=VALUE (a TOML value; paths start at the current folder). "
+        "Repeatable.",
     ),
 ]
 

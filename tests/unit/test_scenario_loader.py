@@ -271,3 +271,26 @@ def test_fill_ratios_that_osds_would_raise_are_refused(keys: str, said: str) -> 
         parse_scenario(GOOD + f"[cluster]\n{keys}\n")
     in_order = "nearfull_ratio = 0.7\nbackfillfull_ratio = 0.8\nfull_ratio = 0.85"
     parse_scenario(GOOD + f"[cluster]\n{in_order}\n")
+
+
+def test_a_path_of_the_command_line_starts_at_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a scenario in another folder than its parameters
+    (tmp_path / "here").mkdir()
+    (tmp_path / "scenario.toml").write_text(GOOD)
+    shipped = SCENARIOS_DIR.parent / "calibration" / "parameters" / "nvme.toml"
+    (tmp_path / "here" / "own.toml").write_text(shipped.read_text())
+    monkeypatch.chdir(tmp_path / "here")
+    # When the command line names the file
+    loaded = load_scenario("../scenario.toml", sets=["cluster.parameters=./own.toml"])
+    # Then it is found, and values of Python still start at the scenario.
+    assert loaded.resolve(loaded.cluster.parameters) == tmp_path / "here" / "own.toml"
+    with pytest.raises(ScenarioError, match=r"no.toml \(no such file.*current folder"):
+        load_scenario("../scenario.toml", sets=["cluster.parameters=no.toml"])
+    with pytest.raises(ScenarioError, match="no such file"):
+        load_scenario("../scenario.toml", sets={"cluster.parameters": "own.toml"})
+    # A scenario of this folder keeps the path as written.
+    (tmp_path / "here" / "scenario.toml").write_text(GOOD)
+    beside = load_scenario("scenario.toml", sets=["cluster.parameters=./own.toml"])
+    assert beside.cluster.parameters == "./own.toml"

@@ -348,22 +348,29 @@ TIMED = [
 ]
 
 
+@pytest.fixture
+def here(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The tiny scenario, in the current folder."""
+    monkeypatch.chdir(tiny.parent)
+    return tiny
+
+
 @pytest.mark.parametrize("kind", FAULTS)
-def test_the_name_covers_the_content_of_a_failure_trace(tiny: Path, kind: str) -> None:
-    trace = tiny.with_name("t.tab")
+def test_the_name_covers_the_content_of_a_failure_trace(here: Path, kind: str) -> None:
+    trace = here.with_name("t.tab")
     names = []
     for back in (1015, 1019, 1015):
         trace.write_text(TRACE.format(back=back))
-        names.append(plan_sweep(tiny, sets=[*TIMED, *FAULTS[kind]]).tasks[0].task_id)
+        names.append(plan_sweep(here, sets=[*TIMED, *FAULTS[kind]]).tasks[0].task_id)
     assert names[0] == names[2] != names[1]
 
 
-def test_a_process_reads_a_failure_trace_again_when_it_has_changed(tiny: Path) -> None:
-    trace = tiny.with_name("t.tab")
+def test_a_process_reads_a_failure_trace_again_when_it_has_changed(here: Path) -> None:
+    trace = here.with_name("t.tab")
 
     def back_ns(back: int) -> int | None:
         trace.write_text(TRACE.format(back=back))
-        (task, *_) = plan_sweep(tiny, sets=[*TIMED, *FAULTS["replay"]]).tasks
+        (task, *_) = plan_sweep(here, sets=[*TIMED, *FAULTS["replay"]]).tasks
         topology = Topology(np.arange(4, dtype=np.int64), None)
         return replayed_failures(task.scenario, topology)[0].back_ns
 
@@ -374,10 +381,10 @@ def test_a_process_reads_a_failure_trace_again_when_it_has_changed(tiny: Path) -
     ]
 
 
-def test_a_worker_whose_file_has_other_content_refuses(tiny: Path) -> None:
-    trace = tiny.with_name("t.tab")
+def test_a_worker_whose_file_has_other_content_refuses(here: Path) -> None:
+    trace = here.with_name("t.tab")
     trace.write_text(TRACE.format(back=1015))
-    (task, *_) = plan_sweep(tiny, sets=[*TIMED, *FAULTS["replay"]]).tasks
+    (task, *_) = plan_sweep(here, sets=[*TIMED, *FAULTS["replay"]]).tasks
     trace.write_text(TRACE.format(back=1019))
     assert "t.tab with other content" in str(attempt(task).reason)
 
