@@ -341,7 +341,8 @@ def _osd_cores(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
         if least > cores:
             free = cores - needs_core
             most = free // osds if pinned else free / osds
-            wanted = f"at most {most:.4g}: a host has {cores} cores for {osds} OSDs"
+            wanted = f"at most {most:.4g}" if most else "no such key"
+            wanted += f": a host has {cores} cores for {osds} OSDs"
             if needs_core:
                 wanted += " and at least one other process"
             yield problem(key, f"{each:g}", wanted, "cluster.cores_per_host")
@@ -673,17 +674,31 @@ def _layout(
         return
     counts = {domain: domain_count(scenario, domain) for domain in _DOMAINS}
     uncounted = set()
-    for item in schemes:
+    for scheme_key, item in _placed_schemes(scenario, schemes):
         domain, key = failure_domain(scenario, item.scheme)
         if domain in ("rack", "site") and not counts[domain] and item.scheme.width > 1:
             uncounted.add((key, domain))
         elif domain == "site":
             yield from _too_few_hosts_at_sites(scenario, item)
         elif item.scheme.width > max(1, counts[domain]):
-            yield _too_wide(item, domain, key, counts)
+            yield _too_wide(scheme_key, item, domain, counts)
     for key, domain in sorted(uncounted):
         wanted = f"cluster.{domain}s, too: the number of {domain}s is missing"
         yield problem(key, f'"{domain}"', wanted, *_GEOMETRY, key)
+
+
+def _placed_schemes(
+    scenario: ScenarioKeys, schemes: Sequence[NumberedScheme]
+) -> Iterator[tuple[str, NumberedScheme]]:
+    """Yield the schemes of all pools with their keys: also that of bucket indexes, if there are any."""
+    for item in schemes:
+        yield f"schemes.{item.number}", item
+    if scenario.workload.is_s3:
+        from stripesim.models.coding import parse_scheme
+
+        name = scenario.cluster.gateways.index_scheme
+        item = NumberedScheme(len(schemes), name, parse_scheme(name))
+        yield "cluster.gateways.index_scheme", item
 
 
 def _too_few_hosts_at_sites(
@@ -717,18 +732,19 @@ def _domains_are_checked_elsewhere(scenario: ScenarioKeys) -> bool:
 
 
 def _too_wide(
-    item: NumberedScheme, domain: str, key: str, counts: Mapping[str, int]
+    key: str, item: NumberedScheme, domain: str, counts: Mapping[str, int]
 ) -> KeyProblem:
     """Describe a scheme with more shards than failure domains."""
     count = counts[domain]
+    domain_key = f"cluster.failure_domain_{item.scheme.kind}"
     width = item.scheme.width
     wanted = f"at most {count} shards"
     if domain != "osd" and width <= counts["osd"]:
-        wanted += f' or {key} = "osd"'
+        wanted += f' or {domain_key} = "osd"'
     got = (
         f"{item.text} ({width} shards) with failure_domain {domain} ({count} {domain}s)"
     )
-    return problem(f"schemes.{item.number}", got, wanted, *_GEOMETRY, key)
+    return problem(key, got, wanted, *_GEOMETRY, domain_key)
 
 
 #: Features of an image, each with the feature that it needs.

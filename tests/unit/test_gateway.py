@@ -732,3 +732,25 @@ def test_gets_warn_of_read_caches_that_they_leave_out(op, objects, told):
     store = replace(models.store, read_cache_bytes=10**9)
     found = scenario_warnings(asked, replace(models, store=store))
     assert any("read caches of the OSDs (6 GB" in line for line in found) == told
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (
+            'failure_domain_replicated = "rack"\n',
+            r'failure_domain_replicated: got "rack", wanted cluster.racks, too',
+        ),
+        (
+            "hosts = 2\n",
+            r"gateways.index_scheme: got rep:3 \(3 shards\) with failure_domain host \(2 hosts\)",
+        ),
+    ],
+)
+def test_bucket_indexes_need_failure_domains_too(keys, said):
+    # Given data that need no more than two hosts
+    with pytest.raises(ScenarioError, match=said):
+        parse_scenario(
+            f'schemes = ["rs:1,1"]\n[cluster]\nosds_per_host = 4\n{keys}'
+            '[workload]\nkind = "s3"\nrequests = 10\n'
+        )
