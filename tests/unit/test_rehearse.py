@@ -555,6 +555,18 @@ def test_one_client_copies_beside_any_load(load):
     assert profile["iops"] > 0
 
 
+def test_a_slow_copy_is_simulated_for_longer():
+    # Given networks of 1 Gbit/s, on which ten objects in flight complete too few in two seconds
+    changes = '[[changes]]\nkind = "scheme"\nscheme = "rep:3"\n'
+    networks = "pg_num = 32\npublic_gbit_per_s = 1.0\nprivate_gbit_per_s = 1.0"
+    text = TEXT.replace("pg_num = 32", networks)
+    # When 100 GB are copied
+    (change,) = rehearse(scenario(changes, text))["changes"]
+    # Then the client receives and sends each byte at 125 MB/s: 800 s each way, headers and waits apart.
+    assert 1600 < change["duration_s"] < 1.15 * 1600
+    assert change["duration_low_s"] > 800
+
+
 def test_durations_and_the_p99_have_intervals():
     (change,) = rehearse(scenario(text=LOADED))["changes"]
     (profile,) = change["profiles"]

@@ -36,8 +36,11 @@ COPY_WARNINGS: Final = (
     "change 0 (scheme): clients are measured during the reads of the copy, not during its writes; the writes "
     "are simulated without clients, and written bytes have no metadata",
 )
-# Simulated time of each part [s], and objects of its image [count].
+# Simulated time of each part [s], by what factor it grows if it shows too few requests, and up to where.
 _PART_S: Final = 2.0
+_LONGER: Final = 4
+_PART_MAX_S: Final = 128.0
+# Objects of the image of each part [count].
 _IMAGE_OBJECTS: Final = 4096
 #: Fields of the duration of a change: the estimate and its interval.
 DURATIONS: Final = ("duration_s", "duration_low_s", "duration_high_s")
@@ -183,10 +186,20 @@ def _writes_per_s(target: Scenario, parallel: int, engine: str) -> float:
 
 
 def _simulated(scenario: Scenario, keys: dict[str, Any], engine: str) -> Run:
-    """Simulate the first cell of a scenario without its changes."""
+    """Simulate the first cell of a scenario without its changes, for as long as the audit wants."""
     quiet = scenario.replaced(changes=(), **keys)
-    inputs = build_cell(quiet, cells(quiet)[0])
-    return simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
+    part_s = _PART_S
+    while True:
+        inputs = build_cell(quiet, cells(quiet)[0])
+        result = simulate(**vars(inputs), seed=scenario.seed, engine=engine)
+        if result.refused is None or part_s >= _PART_MAX_S:
+            return result.accepted()
+        part_s *= _LONGER
+        longer = {"duration_s": part_s}
+        quiet = quiet.replaced(
+            workload=quiet.workload.replaced(**longer),
+            workloads=tuple(load.replaced(**longer) for load in quiet.workloads),
+        )
 
 
 def _rate_per_s(row: ResultRow) -> float:
