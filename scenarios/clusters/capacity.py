@@ -237,8 +237,8 @@ def _pool_row(
 
 
 def _can_heal(domains: int, width: int) -> bool:
-    """Return True if all shards of a PG have a failure domain each after the loss of one domain."""
-    return domains > width
+    """Return True if a PG survives the loss of a domain, and all its shards have one each afterwards."""
+    return 1 < width < domains
 
 
 def _domains(
@@ -267,6 +267,8 @@ def _domains(
             reason = ""
             if not _can_heal(len(members_of), width):
                 reason = f"{domains_left} {kind}s left for {width} shards"
+            if width == 1:
+                reason = "no other copy"
             rows.append(
                 {
                     "domain": domain,

@@ -531,6 +531,15 @@ def test_a_pool_that_cannot_heal_shows_no_bytes_with_a_domain_lost(imported):
     assert not any(row["heals"] for row in narrow["capacity"]["domains"])
 
 
+def test_one_copy_cannot_heal(tmp_path):
+    document = report()
+    document["osdmap"]["pools"][0]["size"] = 1
+    cluster = import_cluster([write_report(tmp_path, document, "report.json")])
+    capacity = capacity_of(cluster)
+    assert capacity["pools"][0]["usable_bytes_safe"] is None
+    assert {row["reason"] for row in capacity["domains"]} == {"no other copy"}
+
+
 def test_a_plan_starts_from_existing_hosts_and_data(imported, tmp_path):
     # 30 TB raw in three copies: 10 TB of client data.
     cluster = imported(kb_used=30 * 10**12 // KIB)

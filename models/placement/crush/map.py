@@ -249,7 +249,8 @@ class CrushMap:
         """Return the type of bucket that no two shards of a group share under a rule (id or name).
 
         If a rule takes several buckets of one type in each bucket of another, only the inner type counts: 2
-        datacenters with 2 hosts each give 4 different hosts.
+        datacenters with 2 hosts each give 4 different hosts. If it takes several trees in turn, such as one
+        copy on SSDs and two on disks, buckets that they have in common may get a shard from each.
 
         Examples
         --------
@@ -258,15 +259,34 @@ class CrushMap:
         >>> crush.failure_domain("ec"), crush.failure_domain("ec_osd")
         ('host', 'osd')
         """
-        domain = 0
+        takes = self.rule(rule).takes
+        names = dict(self.types)
+        type_id = min(self.chosen_types(rule), default=0)
+        while type_id > 0 and self._share_buckets(takes, names[type_id]):
+            type_id = max(other for other in names if other < type_id)
+        return names[type_id] if type_id > 0 else "osd"
+
+    def chosen_types(self, rule: int | str) -> list[int]:
+        """Return the type of bucket that each tree of a rule (id or name) gives at most one shard."""
+        types = []
+        chosen = 0
         for step in self.rule(rule).steps:
             if step.op is StepOp.EMIT:
-                break
-            if step.op in CHOOSE_OPS and (not domain or step.count != 1):
-                domain = step.type_id
-        if domain:
-            return dict(self.types)[domain]
-        return "osd"
+                types.append(chosen)
+                chosen = 0
+            if step.op in CHOOSE_OPS and (not chosen or step.count != 1):
+                chosen = step.type_id
+        return types
+
+    def _share_buckets(self, items: Sequence[int], type_name: str) -> bool:
+        """Return True if two items have OSDs in the same bucket of a type, or OSDs in no such bucket."""
+        if len(items) < 2:
+            return False
+        domains = self.domains(type_name)
+        buckets = [
+            {domains.get(osd, "") for osd in self.osds_below(item)} for item in items
+        ]
+        return len(set().union(*buckets)) < sum(map(len, buckets))
 
     def reweight_vector(self, reweights: Reweights) -> npt.NDArray[np.int64]:
         """Check reweights and convert them to 16.16 fixed point, int64 of shape (max_devices,).
