@@ -14,11 +14,14 @@ import numpy as np
 import pytest
 
 from stripesim.models.placement import (
+    NONE,
     OsdMap,
     PlacedPool,
     PoolOutages,
     build_map,
     load_map,
+    map_to_text,
+    parse_map,
     pg_sets,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
@@ -97,6 +100,27 @@ def test_groups_are_where_osdmaptool_has_them_once_an_osd_is_out(osd):
         if before[group] != row
     }
     assert changed == told["changed"][str(osd)]
+
+
+def test_no_shard_moves_to_the_osd_that_failed():
+    """Three hosts of two OSDs, two shards in each: the other OSD of the host has a shard already.
+
+    Ceph 16.2.15 leaves the place of the failed OSD empty in each of the 16 groups.
+    """
+    crush = build_map(hosts=3, osds_per_host=2)
+    text = map_to_text(crush).partition("rule rep {")[0]
+    text += "rule pairs {\n id 0\n type erasure\n step set_chooseleaf_tries 5\n"
+    text += " step set_choose_tries 100\n step take root\n"
+    text += " step choose indep 3 type host\n step chooseleaf indep 2 type osd\n"
+    text += " step emit\n}\n"
+    pool = PlacedPool(
+        id=4, name="ec", kind="erasure", size=6, pg_num=16, pgp_num=16, rule=0
+    )
+    osd_map = whole_map(parse_map(text), pool)
+    groups, rows = PoolOutages(osd_map, pool).without([1])
+    assert groups.tolist() == list(range(16))
+    for row in rows.tolist():
+        assert row.count(NONE) == 1 and 1 not in row
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,13 @@ def test_parts_make_a_whole(cluster, tmp_path):
     assert found.counts == cluster.counts == found.reported
 
 
+def test_files_may_repeat_what_a_report_has(cluster, tmp_path):
+    metadata = tmp_path / "metadata.json"
+    metadata.write_text(json.dumps(json.loads(REPORT.read_text())["osd_metadata"]))
+    for files in ([REPORT, metadata], [metadata, REPORT]):
+        assert import_cluster(files).osds == cluster.osds
+
+
 def test_capacity_adds_up(cluster):
     capacity = capacity_of(cluster)
     assert [row["class"] for row in capacity["classes"]] == ["hdd", "ssd"]
