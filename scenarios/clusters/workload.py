@@ -134,7 +134,7 @@ def _load_of(
         return load, []
     warning = (
         f"{job.path}: {job.name}: by rate × latency, {in_flight:.2g} requests were in flight, and the "
-        f"workload keeps {asked:,} (numjobs × iodepth): the job paused (thinktime), part of it was limited, or "
+        f"workload keeps {asked:,} (numjobs × iodepth): it paused (thinktime), part of it was limited, or "
         "its ioengine waits for each request"
     )
     return load, [warning]
