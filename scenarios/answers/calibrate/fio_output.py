@@ -187,6 +187,8 @@ class FioLoad:
     measured
         ``iops``, ``latency_mean_ms`` and, if a single entry reports them, percentiles such as
         ``latency_p99_ms``.
+    object_bytes
+        Size of the objects that requests are of [B]. None: those of an image.
     """
 
     op: str
@@ -195,6 +197,7 @@ class FioLoad:
     clients: int
     queue_depth: int
     measured: Mapping[str, float]
+    object_bytes: int | None = None
 
 
 def read_fio(path: Path) -> FioLoad:

@@ -292,6 +292,10 @@ def _of_load(
     loaded = as_scenario(scenario, sets=[*sets, *overrides], seed=seed)
     scheme = scheme_of(measured, loaded.schemes)
     subject = loaded.replaced(schemes=(scheme,))
+    if load.object_bytes is not None:
+        # Smaller objects are padded to a stripe unit.
+        object_bytes = max(load.object_bytes, subject.cluster.stripe_unit_bytes)
+        subject = subject.with_cluster(object_bytes=object_bytes)
     (cell,) = cells(subject)
     values = values_of_load(measured, load, (scheme,))
     return Measurement(
