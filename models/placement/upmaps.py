@@ -61,7 +61,13 @@ def balanced_osd_map(
     sets = pg_sets(osd_map, pool).up
     plain = replace(osd_map, pg_upmap={}, pg_upmap_items={})
     raw = pg_sets(plain, pool).up
-    balanced = balanced_sets(sets, shares, domains, max_deviation=max_deviation)
+    balanced = balanced_sets(
+        sets,
+        shares,
+        domains,
+        max_deviation=max_deviation,
+        trees=osd_map.crush.trees_of_rule(pool.rule),
+    )
     items = {}
     for group in np.flatnonzero((raw != balanced).any(axis=1)).tolist():
         items[pool.id, group] = upmap_pairs(

@@ -26,6 +26,7 @@ from stripesim.models.placement import (
     rule_name,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.models.placement.upmaps import pool_domains
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.cells.growth import GrownMap, grown_map
 from stripesim.scenarios.cells.models import build_models, device_set
@@ -371,14 +372,15 @@ def _balanced_map(
     deviation = scenario.cluster.upmap_max_deviation
     if deviation is None:
         return osd_map
-    shares = osd_map.crush.weights_of_rule(crush_rule(scenario, scheme))
+    shares = osd_map.crush.shares_of_rule(crush_rule(scenario, scheme))
     by_osd = {
         osd: float(share) * int(osd_map.weights[osd]) for osd, share in shares.items()
     }
+    (pool,) = osd_map.pools
     return balanced_osd_map(
         osd_map,
         {osd: share for osd, share in by_osd.items() if share},
-        osd_domains(scenario, scheme),
+        pool_domains(osd_map.crush, pool),
         max_deviation=deviation,
     )
 

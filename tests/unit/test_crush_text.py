@@ -361,6 +361,12 @@ def test_two_trees_with_the_same_hosts_may_put_two_shards_into_one():
     assert min(map(len, hosts_of_rows)) == 2
     assert crush.failure_domain("mixed") == "osd"
     assert crush.failure_domain("sites") == "osd"
+    # Ceph's balancer counts both trees alike: 3 SSDs have a third each, as have 3 disks.
+    assert crush.shares_of_rule("mixed") == pytest.approx(
+        dict.fromkeys(range(6), 1 / 3)
+    )
+    trees = crush.trees_of_rule("mixed")
+    assert trees[0] == trees[2] == trees[4] != trees[1] == trees[3] == trees[5]
 
 
 def test_buckets_in_several_parents_are_visited_once():

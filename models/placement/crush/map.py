@@ -9,6 +9,7 @@ Replicated Data", SC 2006. Ceph v16.2.15, doc/rados/operations/crush-map.rst and
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -226,6 +227,40 @@ class CrushMap:
             for item, weight in zip(bucket.items, bucket.weights, strict=True)
             if item in osds
         }
+
+    def shares_of_rule(self, rule: int | str) -> dict[int, float]:
+        """Return the share of shards that Ceph's balancer wants on each OSD of a rule (id or name).
+
+        Shares are CRUSH weights, in units of each tree's sum if the rule takes several trees in turn: the
+        balancer counts all trees alike, however many shards they get.
+
+        References
+        ----------
+        Ceph v16.2.15, src/crush/CrushWrapper.cc (get_rule_weight_osd_map).
+        """
+        takes = self.rule(rule).takes
+        weights = self.weights_of_rule(rule)
+        if len(takes) == 1:
+            return dict(weights)
+        shares: dict[int, float] = defaultdict(float)
+        for item in takes:
+            osds = [osd for osd in self.osds_below(item) if weights.get(osd)]
+            total = sum(weights[osd] for osd in osds)
+            for osd in osds:
+                shares[osd] += weights[osd] / total
+        return dict(shares)
+
+    def trees_of_rule(self, rule: int | str) -> dict[int, tuple[int, ...]]:
+        """Return the items that a rule (id or name) takes and that each OSD is below.
+
+        A shard that moves stays below the same items: one on an SSD never moves to a disk if the rule takes
+        the SSDs and then the disks.
+        """
+        trees: dict[int, tuple[int, ...]] = defaultdict(tuple)
+        for item in dict.fromkeys(self.rule(rule).takes):
+            for osd in self.osds_below(item):
+                trees[osd] += (item,)
+        return dict(trees)
 
     def domains(self, type_name: str) -> dict[int, str]:
         """Return the name of the bucket of a type that contains each OSD, ignoring shadow trees.
