@@ -66,12 +66,17 @@ def import_cbt(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
     ]
     rows: list[dict[str, Any]] = []
     refused: list[str] = []
+    imported: set[Path] = set()
     for file in files[:_FILES_MAX]:
+        # CBT copies the JSON of each output.N to json_output.N, which comes first here.
+        if file.with_name(f"json_{file.name}") in imported:
+            continue
         try:
             rows += [
                 {"file": str(file.relative_to(folder)), **row}
                 for row in import_fio(file)
             ]
+            imported.add(file)
         except MeasuredError as error:
             # CBT keeps other JSON in the folder, too: its configuration and outputs of ceph.
             if file.name.startswith("json_output.") or is_of_fio(file):

@@ -430,6 +430,18 @@ def test_sizes_of_fio_2_are_in_kib(tmp_path):
     assert row["workload"]["block_sizes_bytes"] == [4096]
 
 
+def test_a_folder_of_cbt_has_each_output_once(tmp_path):
+    """CBT copies the JSON of output.0.host to json_output.0.host, except for what follows a blank line."""
+    text = json.dumps(FIO)
+    for name in ("json_output.0.a", "output.0.a", "output.1.a", "output.2.a"):
+        (tmp_path / name).write_text("Starting 1 process\n" + text)
+    (tmp_path / "json_output.2.a").write_text(text[: len(text) // 2])
+    rows, refused = import_cbt(tmp_path)
+    files = [row["file"] for row in rows]
+    assert files == ["json_output.0.a", "output.1.a", "output.2.a"]
+    assert len(refused) == 1 and "json_output.2.a" in refused[0]
+
+
 def test_outputs_of_fio_without_a_result_are_named_and_other_files_are_not(tmp_path):
     text = json.dumps(FIO)
     (tmp_path / "json_output.0").write_text(text)
