@@ -398,6 +398,14 @@ def _osd_map_of(scenario: Scenario, scheme: RedundancyScheme) -> OsdMap:
             key = f"cluster.osd_reweights.{index}.osd"
             raise scenario.problem(key, f"{reweight.osd}", "an OSD of the CRUSH map")
         weights[reweight.osd] = int(reweight.weight * WEIGHT_ONE)
+    affinities = np.full(crush.max_devices, WEIGHT_ONE, dtype=np.int64)
+    for index, each in enumerate(cluster.primary_affinities):
+        if each.osd not in known:
+            key = f"cluster.primary_affinities.{index}.osd"
+            raise scenario.problem(key, f"{each.osd}", "an OSD of the CRUSH map")
+        # Ceph looks at the affinities of shards too. Here, the first shard leads.
+        if scheme.kind == "replicated":
+            affinities[each.osd] = round(each.affinity * WEIGHT_ONE)
     pool = PlacedPool(
         id=cluster.pool_id,
         name=scenario.name,
@@ -412,7 +420,7 @@ def _osd_map_of(scenario: Scenario, scheme: RedundancyScheme) -> OsdMap:
         exists=exists,
         up=exists,
         weights=weights,
-        affinities=np.full(crush.max_devices, WEIGHT_ONE, dtype=np.int64),
+        affinities=affinities,
         pools=(pool,),
         pg_upmap_items={
             (pool.id, int(items.pg, 16)): items.pairs for items in cluster.upmap_items

@@ -383,7 +383,7 @@ def _usage(
 def _exceptions(
     cluster: ImportedCluster, pool: ImportedPool, osds: set[int]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the reweights and upmaps that place a pool on these OSDs, as `[cluster]` has them."""
+    """Return the reweights, affinities and upmaps that place a pool, as `[cluster]` has them."""
     osd_map = cluster.osd_map
     keys: dict[str, list[dict[str, Any]]] = {}
     weights = {osd: _reweight(cluster, osd) for osd in sorted(osds)}
@@ -394,6 +394,13 @@ def _exceptions(
     ]
     if reweights:
         keys["osd_reweights"] = reweights
+    affinities = [
+        {"osd": osd, "affinity": int(osd_map.affinities[osd]) / WEIGHT_ONE}
+        for osd in sorted(osds)
+        if osd_map.affinities[osd] < WEIGHT_ONE
+    ]
+    if affinities and pool.placed.kind == "replicated":
+        keys["primary_affinities"] = affinities
     upmaps = [
         {"pg": f"{group:x}", "pairs": [list(pair) for pair in pairs]}
         for (pool_id, group), pairs in sorted(osd_map.pg_upmap_items.items())

@@ -18,6 +18,7 @@ import pytest
 from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import NONE, PlacedPool, pg_sets
+from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.answers.cluster import answer_of_cluster
 from stripesim.scenarios.answers.workloads import answer_of_workloads
@@ -607,11 +608,10 @@ def test_a_page_is_written_next_to_the_scenario(tmp_path, monkeypatch, capsys):
     }
 
 
-def test_a_scenario_places_a_coded_pool_where_the_cluster_has_it(cluster, tmp_path):
-    """Its number, reweights, weight sets and upmaps count; affinities choose primaries, not places."""
+def test_a_scenario_places_a_pool_where_the_cluster_has_it(cluster, tmp_path):
+    """Its number, reweights, weight sets and upmaps count. The first copy is that of the primary."""
+    assert (cluster.osd_map.affinities < WEIGHT_ONE).sum() == 2
     for pool in cluster.pools:
-        if not pool.placed.name.startswith("ec"):
-            continue
         path = tmp_path / f"{pool.placed.name}.toml"
         write_scenario(scenario_of(cluster, pool, f"{path.stem}.crush"), path)
         scenario = load_scenario(str(path))
