@@ -418,7 +418,8 @@ def _osd_map_of(scenario: Scenario, scheme: RedundancyScheme) -> OsdMap:
     return OsdMap(
         crush=crush,
         exists=exists,
-        up=exists,
+        # CRUSH may leave an OSD that is out in a set (chooseleaf indep of type osd). It holds nothing.
+        up=exists & (weights > 0),
         weights=weights,
         affinities=affinities,
         pools=(pool,),

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from stripesim.models.documents import toml_value
 from stripesim.models.placement import (
     NONE,
@@ -444,7 +446,9 @@ def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str
         raise MeasuredError(
             f"{key}: got a map that `run` refuses: {first_problem(error)}"
         ) from None
-    placed = (rows != NONE).sum(axis=1).max()
+    # CRUSH may leave an OSD that is out in a set (chooseleaf indep of type osd).
+    out = [osd for osd, weight in weights.items() if not weight]
+    placed = ((rows != NONE) & ~np.isin(rows, out)).sum(axis=1).max()
     if placed < width:
         raise MeasuredError(
             f"{key}: got rule {pool.rule_name}, which places at most {placed} of {width} shards on OSDs that "
