@@ -213,7 +213,14 @@ def chosen_pools(cluster: ImportedCluster, names: Sequence[str]) -> list[Importe
         raise MeasuredError(*filter(None, problems.values()))
     # Pools of the manager hold statistics. They count only if there is no other.
     of_clients = [pool for pool in usable if pool.placed.name not in MANAGER_POOLS]
-    return [max(of_clients or usable, key=_importance)]
+    largest_first = sorted(of_clients or usable, key=_importance, reverse=True)
+    for pool in largest_first[:-1]:
+        try:
+            _map_of(cluster, pool)
+        except MeasuredError:
+            continue
+        return [pool]
+    return largest_first[-1:]
 
 
 def _importance(pool: ImportedPool) -> tuple[int, int]:

@@ -650,6 +650,23 @@ def test_the_largest_pool_counts_unless_it_is_the_managers(tmp_path):
     assert found["scenarios"][0]["pool"] == "data"
 
 
+def test_a_pool_with_too_few_osds_leaves_the_scenario_to_the_next(tmp_path):
+    """One of three racks is out: the larger pool has two racks for its three copies."""
+    document = report(
+        rule=(("chooseleaf_firstn", 0, "rack"),), counters={"num_bytes": 5}
+    )
+    pool = document["osdmap"]["pools"][0]
+    smaller = {**pool, "pool": 2, "pool_name": "pairs", "size": 2}
+    document["osdmap"]["pools"].append(smaller)
+    for osd in document["osdmap"]["osds"][16:]:
+        osd |= {"in": 0, "up": 0, "weight": 0.0}
+    found, _ = describe_cluster(
+        import_cluster([write_report(tmp_path, document)]), path=Path("s.toml")
+    )
+    assert found["scenarios"][0]["pool"] == "pairs"
+    assert [row["name"] for row in found["capacity"]["pools"]] == ["data", "pairs"]
+
+
 def test_an_import_begins_with_the_cluster_and_the_room_of_its_pool(imported):
     document, scenarios = describe_cluster(imported())
     (room,) = document["capacity"]["pools"]
