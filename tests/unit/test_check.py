@@ -321,6 +321,17 @@ def test_causes_are_sorted_by_how_close_they_come(files):
     assert len({one.cause for one in result.explanations}) >= 5
 
 
+def test_requests_in_flight_are_no_cause_if_the_measurement_kept_them(files):
+    # 80,000/s of 0.1 ms are the 8 that the file states (Little's law), so no other number was in flight.
+    scenario, measured = files("fio.json", fio(80_000, 0.1))
+    assert read_measurement(scenario, measured).keeps_depth
+    names = {one.cause for one in check(scenario, measured).explanations}
+    assert "in flight" not in names and "processor" in names
+    # A rate alone does not say.
+    table = "scheme,metric,value\nrep:3,iops,80000\n"
+    assert not read_measurement(*files("m.csv", table)).keeps_depth
+
+
 def test_a_number_above_the_expected_one_gets_causes_that_make_it_faster(files):
     row = expected()
     result = check(*files("m.csv", f"scheme,iops\nrep:3,{2 * row.iops}\n"))

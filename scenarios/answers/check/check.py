@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from stripesim.calibration.measured.rows import mean_latency_bounds_ms
 from stripesim.models.documents import Documented
 from stripesim.models.problems import MeasuredError, Problem, RefusedError, file_reason
 from stripesim.scenarios.answers.calibrate.fio_output import FioLoad, scheme_of
@@ -71,6 +72,17 @@ class Measurement:
     def leading(self) -> str:
         """The quantity that decides."""
         return next(one for one in _COMPARED if one in self.values)
+
+    @property
+    def keeps_depth(self) -> bool:
+        """True if rate and mean latency were measured, and keep the stated requests in flight."""
+        rate_per_s = self.values.get("iops")
+        latency_ns = self.values.get("latency_mean_ns")
+        asked = self.scenario.in_flight_count
+        if rate_per_s is None or latency_ns is None or asked is None:
+            return False
+        low_ms, high_ms = mean_latency_bounds_ms(rate_per_s, asked)
+        return low_ms <= latency_ns / 1e6 <= high_ms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -375,6 +387,8 @@ class _CauseSearch:
         explanations = []
         for cause in CAUSES:
             strengths = cause.faster if self._is_faster else cause.slower
+            if cause.name == "in flight" and self._measured.keeps_depth:
+                continue
             if strengths and cause.applies(self._measured.scenario):
                 explanations += self._best(cause, strengths)
         return sorted(explanations, key=lambda one: one.distance)
