@@ -19,6 +19,7 @@ def balanced_sets(
     domains: Mapping[int, Hashable],
     *,
     max_deviation: float = 1.0,
+    trees: Mapping[int, Hashable] | None = None,
 ) -> npt.NDArray[np.int64]:
     """Move shards from OSDs above their share to OSDs below it.
 
@@ -33,6 +34,8 @@ def balanced_sets(
     max_deviation
         Shards above or below its share that an OSD may keep [count], like ``upmap_max_deviation`` of Ceph's
         balancer.
+    trees
+        Tree of each OSD, which a shard never leaves (`CrushMap.trees_of_rule`). None: there is one.
 
     Returns
     -------
@@ -44,7 +47,7 @@ def balanced_sets(
     The OSD furthest above its share passes a shard to the OSD furthest below its share among those outside
     the failure domains that the group already uses. Once no OSD exceeds its share by more than
     `max_deviation`, only OSDs take shards that are further below theirs. The search ends when there is none,
-    or when no OSD above its share has a legal move.
+    or when no OSD above its share has a legal move. Shards stay in their tree.
 
     Deviation: Ceph's calculation also removes existing upmap exceptions; this one starts from the given sets.
     Primaries are not balanced, as in Ceph without the read balancer.
@@ -60,15 +63,19 @@ def balanced_sets(
     per_weight = total / sum(weights.values()) if weights else 0.0
     over = shards - np.array(list(weights.values())) * per_weight
     can_give = np.ones(len(osds), dtype=bool)
+    places_of = _places_of_trees(osds, trees or {})
     for _ in range(_MOVES_MAX):
         if not can_give.any():
             break
         giver = int(np.argmax(np.where(can_give, over, -np.inf)))
-        takers = _emptiest(over)
+        if over[giver] <= 0:
+            break
+        takers = _emptiest(over, places_of[giver])
         if over[giver] <= max_deviation:
             takers = [taker for taker in takers if over[taker] < -max_deviation]
-        if over[giver] <= 0 or not takers:
-            break
+        if not takers:
+            can_give[places_of[giver]] &= over[places_of[giver]] > over[giver]
+            continue
         taken = balance.move(osds[giver], [osds[taker] for taker in takers])
         if taken is None:
             can_give[giver] = False
@@ -78,11 +85,26 @@ def balanced_sets(
     return balance.sets
 
 
-def _emptiest(over: npt.NDArray[np.float64]) -> list[int]:
-    """Return the OSDs furthest below their share, in ascending order of deviation."""
-    emptiest = np.arange(len(over))
-    if len(over) > _TAKERS_MAX:
-        emptiest = np.argpartition(over, _TAKERS_MAX)[:_TAKERS_MAX]
+def _places_of_trees(
+    osds: Sequence[int], trees: Mapping[int, Hashable]
+) -> list[npt.NDArray[np.int64]]:
+    """Return for each OSD the places of all OSDs of its tree in the sequence."""
+    of_trees: dict[Hashable, list[int]] = defaultdict(list)
+    for place, osd in enumerate(osds):
+        of_trees[trees.get(osd)].append(place)
+    arrays = {
+        tree: np.array(places, dtype=np.int64) for tree, places in of_trees.items()
+    }
+    return [arrays[trees.get(osd)] for osd in osds]
+
+
+def _emptiest(
+    over: npt.NDArray[np.float64], places: npt.NDArray[np.int64]
+) -> list[int]:
+    """Return those OSDs that are furthest below their share, in ascending order of deviation."""
+    emptiest = places
+    if len(places) > _TAKERS_MAX:
+        emptiest = places[np.argpartition(over[places], _TAKERS_MAX)[:_TAKERS_MAX]]
     emptiest = emptiest[np.argsort(over[emptiest], kind="stable")]
     return [int(osd) for osd in emptiest if over[osd] < 0]
 

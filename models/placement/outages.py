@@ -23,7 +23,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 class PoolOutages:
-    """The placement groups of a pool, and where each is once OSDs are marked out.
+    """The placement groups of a pool, and where each is once OSDs are down and marked out.
 
     Notes
     -----
@@ -31,6 +31,9 @@ class PoolOutages:
     again. So only groups change whose draws include the OSD. Before the failure, CRUSH accepted this
     draw, so the OSD is in the group's set before upmaps. Groups with an upmap to or from the OSD are computed
     too.
+
+    With ``chooseleaf indep`` of type osd, CRUSH may leave an OSD that is out in a set, because it fills the
+    place before it looks at the weight (``crush_choose_indep``). The OSD is down, so the place is empty.
     """
 
     def __init__(self, osd_map: OsdMap, pool: PlacedPool) -> None:
@@ -41,12 +44,12 @@ class PoolOutages:
         self._groups_of = _groups_of_osds(osd_map, pool)
 
     def without(self, osds: Iterable[int]) -> tuple[IntArray, Rows]:
-        """Mark OSDs out, drop the upmaps that the monitors would, and place the affected groups.
+        """Mark OSDs down and out, drop the upmaps that the monitors would, and place the affected groups.
 
         Parameters
         ----------
         osds
-            OSDs to mark out.
+            OSDs that fail.
 
         Returns
         -------
@@ -68,7 +71,9 @@ class PoolOutages:
             usable=self._usable.difference(out),
             domain_of=self._domain_of,
         )
-        return groups, pg_sets(after, self._pool, groups).up
+        up = after.up.copy()
+        up[out] = False
+        return groups, pg_sets(replace(after, up=up), self._pool, groups).up
 
     def _with_upmaps(self, groups: IntArray) -> IntArray:
         """Return the groups that have an upmap."""

@@ -61,7 +61,13 @@ def balanced_osd_map(
     sets = pg_sets(osd_map, pool).up
     plain = replace(osd_map, pg_upmap={}, pg_upmap_items={})
     raw = pg_sets(plain, pool).up
-    balanced = balanced_sets(sets, shares, domains, max_deviation=max_deviation)
+    balanced = balanced_sets(
+        sets,
+        shares,
+        domains,
+        max_deviation=max_deviation,
+        trees=osd_map.crush.trees_of_rule(pool.rule),
+    )
     items = {}
     for group in np.flatnonzero((raw != balanced).any(axis=1)).tolist():
         items[pool.id, group] = upmap_pairs(
@@ -162,8 +168,11 @@ def usable_osds(osd_map: OsdMap, pool: PlacedPool) -> set[int]:
 
 
 def pool_domains(crush: CrushMap, pool: PlacedPool) -> dict[int, str]:
-    """Return the failure domain of each OSD by a pool's rule; empty if it is the OSD itself."""
-    domain = crush.failure_domain(pool.rule)
-    if domain == "osd":
+    """Return the bucket of each OSD in which the monitors let an upmap have no other; empty if it is the OSD.
+
+    They check the whole set, whichever tree of the rule an OSD belongs to.
+    """
+    domain = next(iter(crush.chosen_types(pool.rule)), 0)
+    if not domain:
         return {}
-    return crush.domains(domain)
+    return crush.domains(dict(crush.types)[domain])

@@ -135,6 +135,8 @@ def _sentences(document: Row) -> Iterator[str]:
         room = bytes_text(row["room_bytes"])
         why = row["reason"] or f"holds {held}, the other domains have room for {room}"
         yield f"  {row['domain']} ({row['class']}): {why}"
+    if len(stuck) > _STUCK_MAX:
+        yield f"  … {len(stuck) - _STUCK_MAX} more: --out FILE --report, or --json -"
     counts = document["pgs_by_osd"]
     if _is_counted(counts):
         keys = ("acting_pgs", "primary_pgs")

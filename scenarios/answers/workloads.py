@@ -18,9 +18,15 @@ def answer_of_workloads(
     refused
         Why files are left out, one sentence each.
     """
+    warnings = list(refused)
+    for row in rows:
+        warnings += [line for line in row["warnings"] if line not in warnings]
+    workloads = [
+        {key: value for key, value in row.items() if key != "warnings"} for row in rows
+    ]
     return Answer(
-        document={"workloads": list(rows), "warnings": list(refused)},
-        warnings=refused,
+        document={"workloads": workloads, "warnings": warnings},
+        warnings=warnings,
         shown=[line for row in rows for line in _lines(row)],
     )
 

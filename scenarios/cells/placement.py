@@ -26,6 +26,7 @@ from stripesim.models.placement import (
     rule_name,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.models.placement.upmaps import pool_domains
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.cells.growth import GrownMap, grown_map
 from stripesim.scenarios.cells.models import build_models, device_set
@@ -371,14 +372,15 @@ def _balanced_map(
     deviation = scenario.cluster.upmap_max_deviation
     if deviation is None:
         return osd_map
-    shares = osd_map.crush.weights_of_rule(crush_rule(scenario, scheme))
+    shares = osd_map.crush.shares_of_rule(crush_rule(scenario, scheme))
     by_osd = {
         osd: float(share) * int(osd_map.weights[osd]) for osd, share in shares.items()
     }
+    (pool,) = osd_map.pools
     return balanced_osd_map(
         osd_map,
         {osd: share for osd, share in by_osd.items() if share},
-        osd_domains(scenario, scheme),
+        pool_domains(osd_map.crush, pool),
         max_deviation=deviation,
     )
 
@@ -396,6 +398,14 @@ def _osd_map_of(scenario: Scenario, scheme: RedundancyScheme) -> OsdMap:
             key = f"cluster.osd_reweights.{index}.osd"
             raise scenario.problem(key, f"{reweight.osd}", "an OSD of the CRUSH map")
         weights[reweight.osd] = int(reweight.weight * WEIGHT_ONE)
+    affinities = np.full(crush.max_devices, WEIGHT_ONE, dtype=np.int64)
+    for index, each in enumerate(cluster.primary_affinities):
+        if each.osd not in known:
+            key = f"cluster.primary_affinities.{index}.osd"
+            raise scenario.problem(key, f"{each.osd}", "an OSD of the CRUSH map")
+        # Ceph looks at the affinities of shards too. Here, the first shard leads.
+        if scheme.kind == "replicated":
+            affinities[each.osd] = round(each.affinity * WEIGHT_ONE)
     pool = PlacedPool(
         id=cluster.pool_id,
         name=scenario.name,
@@ -408,9 +418,10 @@ def _osd_map_of(scenario: Scenario, scheme: RedundancyScheme) -> OsdMap:
     return OsdMap(
         crush=crush,
         exists=exists,
-        up=exists,
+        # CRUSH may leave an OSD that is out in a set (chooseleaf indep of type osd). It holds nothing.
+        up=exists & (weights > 0),
         weights=weights,
-        affinities=np.full(crush.max_devices, WEIGHT_ONE, dtype=np.int64),
+        affinities=affinities,
         pools=(pool,),
         pg_upmap_items={
             (pool.id, int(items.pg, 16)): items.pairs for items in cluster.upmap_items

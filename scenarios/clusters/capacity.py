@@ -19,6 +19,7 @@ from stripesim.models.placement.pg_autoscale import (
     autoscaled_pg_num,
     pg_autoscale_model,
 )
+from stripesim.models.placement.upmaps import pool_domains
 from stripesim.scenarios.clusters.cluster import (
     MANAGER_POOLS,
     ImportedCluster,
@@ -237,8 +238,8 @@ def _pool_row(
 
 
 def _can_heal(domains: int, width: int) -> bool:
-    """Return True if all shards of a PG have a failure domain each after the loss of one domain."""
-    return domains > width
+    """Return True if a PG survives the loss of a domain, and all its shards have one each afterwards."""
+    return 1 < width < domains
 
 
 def _domains(
@@ -267,6 +268,8 @@ def _domains(
             reason = ""
             if not _can_heal(len(members_of), width):
                 reason = f"{domains_left} {kind}s left for {width} shards"
+            if width == 1:
+                reason = "no other copy"
             rows.append(
                 {
                     "domain": domain,
@@ -335,15 +338,10 @@ def _pg_option(
     osd_map = replace(cluster.osd_map, pools=(placed,), pg_temp={}, primary_temp={})
     domains = cluster.domains(pool.failure_domain)
     if deviation is not None:
-        shares = {
-            osd.id: osd.crush_weight * osd.reweight
-            for osd in cluster.osds_of(pool)
-            if osd.crush_weight * osd.reweight > 0
-        }
         osd_map = balanced_osd_map(
             replace(osd_map, pg_upmap={}, pg_upmap_items={}, pg_upmap_primaries={}),
-            shares,
-            domains,
+            _balancer_shares(cluster, pool),
+            pool_domains(cluster.osd_map.crush, pool.placed),
             max_deviation=deviation,
         )
     sizes = {osd.id: float(osd.size_bytes) for osd in cluster.osds_of(pool)}
@@ -383,13 +381,26 @@ def balanced_counts(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, i
 
     See `stripesim.models.placement.balancer.balanced_sets`; shares are by CRUSH weight and reweight.
     """
-    rows = cluster.sets[pool.placed.id].acting
-    domains = cluster.domains(pool.failure_domain)
-    weights = {
-        osd.id: osd.crush_weight * osd.reweight
-        for osd in cluster.osds_of(pool)
-        if osd.crush_weight * osd.reweight > 0
-    }
-    balanced = balanced_sets(rows, weights, domains, max_deviation=_DEVIATION)
+    balanced = cluster.sets[pool.placed.id].acting.astype(np.int64)
+    if pool.rule_name:
+        crush = cluster.osd_map.crush
+        balanced = balanced_sets(
+            balanced,
+            _balancer_shares(cluster, pool),
+            pool_domains(crush, pool.placed),
+            max_deviation=_DEVIATION,
+            trees=crush.trees_of_rule(pool.placed.rule),
+        )
     osds, counts = np.unique(balanced[balanced != NONE], return_counts=True)
     return dict(zip(osds.tolist(), counts.tolist(), strict=True))
+
+
+def _balancer_shares(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, float]:
+    """Return the share of a pool's shards that the balancer wants on each OSD, by weight and reweight."""
+    if not pool.rule_name:
+        return {}
+    of_rule = cluster.osd_map.crush.shares_of_rule(pool.placed.rule)
+    shares = {
+        osd.id: of_rule.get(osd.id, 0.0) * osd.reweight for osd in cluster.osds_of(pool)
+    }
+    return {osd: share for osd, share in shares.items() if share > 0}

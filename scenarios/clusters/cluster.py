@@ -312,6 +312,13 @@ def _pool(
             f"pool {placed.name}: crush_rule {placed.rule}: not in the CRUSH map: not mapped"
         )
     warnings += _left_out_of_pool(row, placed)
+    osds = osds_of_rule(osd_map, rule)
+    unwilling = [osd for osd in osds if osd_map.affinities[osd] < WEIGHT_ONE]
+    if unwilling and placed.kind != "replicated":
+        warnings.append(
+            f"pool {placed.name}: primary affinity of {osds_text(unwilling)}: left out, the first shard of a "
+            "group leads"
+        )
     counters = documents.pool_counters.get(placed.id)
     return ImportedPool(
         placed=placed,
@@ -322,7 +329,7 @@ def _pool(
         optimised="ec_optimizations" in (row.flags_names or ""),
         rule_name="" if rule is None else rule.name,
         failure_domain="osd" if rule is None else osd_map.crush.failure_domain(rule.id),
-        osds=osds_of_rule(osd_map, rule),
+        osds=osds,
         min_size=row.min_size or parse_scheme(scheme).min_size,
         stored_bytes=counters.num_bytes if counters else None,
         allocated_bytes=documents.pool_allocated_bytes.get(placed.id),

@@ -261,13 +261,16 @@ def _add_metadata(documents: Documents, file: str, rows: list[Any]) -> None:
 def _add_metadata_rows(
     documents: Documents, file: str, rows: Iterable[OsdMetadata], key: str
 ) -> None:
+    """Add metadata of OSDs. The first file with an OSD takes precedence."""
+    seen = set()
     for number, row in enumerate(rows):
-        if row.id in documents.metadata:
+        if row.id in seen:
             path = ".".join(filter(None, (key, str(number), "id")))
             raise MeasuredError(
                 f"{file}: {path}: got {row.id} twice, wanted each OSD once"
             )
-        documents.metadata[row.id] = row
+        seen.add(row.id)
+        documents.metadata.setdefault(row.id, row)
 
 
 def _add_pg_rows(documents: Documents, file: str, rows: list[Any]) -> None:

@@ -146,9 +146,22 @@ class FioJob:
             problem = Problem(place=str(self.path), key=key, detail=one_line(error))
             raise MeasuredError(problem) from None
 
+    @property
+    def kind(self) -> str:
+        """Kind of its requests (``rw``), such as ``randwrite``."""
+        return str(self.options.get("rw", self.options.get("readwrite", "")))
+
     def directions(self, op: str) -> list[FioDirection]:
         """Return the reads or the writes of each entry."""
         return [getattr(entry, op) for entry in self.entries]
+
+    @property
+    def moved(self) -> list[str]:
+        """Operations of its requests, ``read`` before ``write``, without the reads that verify writes."""
+        kinds = ["read", "write"]
+        if self.kind.partition(":")[0] in ("write", "randwrite"):
+            kinds = ["write"]
+        return [op for op in kinds if any(one.has_moved for one in self.directions(op))]
 
 
 def read_fio_jobs(path: Path) -> list[FioJob]:
@@ -240,6 +253,16 @@ def count(text: str) -> int:
     if not re.fullmatch(r"[1-9]\d{0,6}", text):
         raise ValueError(f"got {text}, wanted a number above 0")
     return int(text)
+
+
+def mean_block_bytes(job: FioJob, op: str) -> int:
+    """Return the mean size of the reads or writes [B], by the options if fio did not count them."""
+    directions = job.directions(op)
+    requests = sum(direction.total_ios or 0 for direction in directions)
+    moved_bytes = sum(direction.moved_bytes for direction in directions)
+    if requests and moved_bytes:
+        return round(moved_bytes / requests)
+    return job.option("bs", "4k", block_bytes)
 
 
 def block_bytes(text: str) -> int:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from stripesim.models.documents import toml_value
 from stripesim.models.placement import (
     NONE,
@@ -211,7 +213,14 @@ def chosen_pools(cluster: ImportedCluster, names: Sequence[str]) -> list[Importe
         raise MeasuredError(*filter(None, problems.values()))
     # Pools of the manager hold statistics. They count only if there is no other.
     of_clients = [pool for pool in usable if pool.placed.name not in MANAGER_POOLS]
-    return [max(of_clients or usable, key=_importance)]
+    largest_first = sorted(of_clients or usable, key=_importance, reverse=True)
+    for pool in largest_first[:-1]:
+        try:
+            _map_of(cluster, pool)
+        except MeasuredError:
+            continue
+        return [pool]
+    return largest_first[-1:]
 
 
 def _importance(pool: ImportedPool) -> tuple[int, int]:
@@ -385,7 +394,7 @@ def _usage(
 def _exceptions(
     cluster: ImportedCluster, pool: ImportedPool, osds: set[int]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the reweights and upmaps that place a pool on these OSDs, as `[cluster]` has them."""
+    """Return the reweights, affinities and upmaps that place a pool, as `[cluster]` has them."""
     osd_map = cluster.osd_map
     keys: dict[str, list[dict[str, Any]]] = {}
     weights = {osd: _reweight(cluster, osd) for osd in sorted(osds)}
@@ -396,6 +405,13 @@ def _exceptions(
     ]
     if reweights:
         keys["osd_reweights"] = reweights
+    affinities = [
+        {"osd": osd, "affinity": int(osd_map.affinities[osd]) / WEIGHT_ONE}
+        for osd in sorted(osds)
+        if osd_map.affinities[osd] < WEIGHT_ONE
+    ]
+    if affinities and pool.placed.kind == "replicated":
+        keys["primary_affinities"] = affinities
     upmaps = [
         {"pg": f"{group:x}", "pairs": [list(pair) for pair in pairs]}
         for (pool_id, group), pairs in sorted(osd_map.pg_upmap_items.items())
@@ -439,7 +455,9 @@ def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str
         raise MeasuredError(
             f"{key}: got a map that `run` refuses: {first_problem(error)}"
         ) from None
-    placed = (rows != NONE).sum(axis=1).max()
+    # CRUSH may leave an OSD that is out in a set (chooseleaf indep of type osd).
+    out = [osd for osd, weight in weights.items() if not weight]
+    placed = ((rows != NONE) & ~np.isin(rows, out)).sum(axis=1).max()
     if placed < width:
         raise MeasuredError(
             f"{key}: got rule {pool.rule_name}, which places at most {placed} of {width} shards on OSDs that "

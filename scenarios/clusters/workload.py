@@ -1,19 +1,18 @@
 """Read workloads from fio's JSON, or from a result folder of CBT (the Ceph benchmarking tool)."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.clusters.fio import (
-    FioDirection,
     FioJob,
-    block_bytes,
     check_rate,
     count,
     is_of_fio,
     latency_mean_ns,
+    mean_block_bytes,
     percentile_ns,
     rate_of,
     read_fio_jobs,
@@ -21,6 +20,10 @@ from stripesim.scenarios.clusters.fio import (
 
 _FILES_MAX = 10_000
 _OPS = ("read", "write")
+# Least share of the stated depth that a closed loop keeps in flight, as of measured rows.
+_IN_FLIGHT_LEAST = 0.5
+# Share of a limit from which a rate counts as limited. Below, the cluster was the limit.
+_LIMIT_REACHED = 0.9
 
 
 def import_fio(path: Path) -> list[dict[str, Any]]:
@@ -63,12 +66,17 @@ def import_cbt(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
     ]
     rows: list[dict[str, Any]] = []
     refused: list[str] = []
+    imported: set[Path] = set()
     for file in files[:_FILES_MAX]:
+        # CBT copies the JSON of each output.N to json_output.N, which comes first here.
+        if file.with_name(f"json_{file.name}") in imported:
+            continue
         try:
             rows += [
                 {"file": str(file.relative_to(folder)), **row}
                 for row in import_fio(file)
             ]
+            imported.add(file)
         except MeasuredError as error:
             # CBT keeps other JSON in the folder, too: its configuration and outputs of ceph.
             if file.name.startswith("json_output.") or is_of_fio(file):
@@ -82,56 +90,88 @@ def import_cbt(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
 
 def _rows_of(job: FioJob) -> Iterator[dict[str, Any]]:
     """Yield a row for the reads and one for the writes of a job, as far as it has them."""
-    moved = [op for op in _OPS if any(entry.has_moved for entry in job.directions(op))]
+    moved = job.moved
     rates = {op: rate_of(job.directions(op)) for op in moved}
     for op in moved:
-        directions = job.directions(op)
         check_rate(job.path, rates[op], op)
-        workload: dict[str, Any] = {
-            "patterns": [_pattern(job)],
-            "block_sizes_bytes": [_block_bytes(job, directions)],
-            "queue_depth": job.option("iodepth", "1", count),
-            "clients": job.clients,
-        }
-        if len(moved) == len(_OPS):
-            workload["read_fraction"] = round(rates["read"] / sum(rates.values()), 4)
-        else:
-            workload["ops"] = [op]
-        limits = job.option("rate_iops", "0", _rate_limits)
-        # Each clone has a limit of its own for reads, and one for writes.
-        limit_per_s = job.clients * sum(limits[op] for op in moved)
-        if all(limits[op] for op in moved):
-            workload |= {"kind": "open", "rate_per_s": float(limit_per_s)}
+    load, warnings = _load_of(job, rates)
+    for op in moved:
+        directions = job.directions(op)
         yield {
             "job": job.name,
             "op": op,
-            "workload": workload,
+            "workload": {
+                "patterns": ["rand" if "rand" in job.kind else "seq"],
+                "block_sizes_bytes": [mean_block_bytes(job, op)],
+                **load,
+            },
             "measured": {
                 "iops": rates[op],
                 "throughput_bytes_per_s": sum(one.bytes_per_s for one in directions),
-                "latency_mean_ns": latency_mean_ns(directions)
-                or latency_mean_ns(directions, lambda one: one.completion_mean_ns),
+                "latency_mean_ns": _latency_ns(job, op),
                 "latency_p99_ns": percentile_ns(directions, "99.000000"),
             },
+            "warnings": warnings,
         }
 
 
-def _pattern(job: FioJob) -> str:
-    kind = str(job.options.get("rw", job.options.get("readwrite", "")))
-    return "rand" if "rand" in kind else "seq"
+def _load_of(
+    job: FioJob, rates: Mapping[str, float]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return how the requests of a job arrive, and a warning if they do not keep its depth in flight."""
+    depth = job.option("iodepth", "1", count)
+    load: dict[str, Any] = {"queue_depth": depth, "clients": job.clients}
+    if len(rates) == len(_OPS):
+        load["read_fraction"] = round(rates["read"] / sum(rates.values()), 4)
+    else:
+        load["ops"] = list(rates)
+    asked = job.clients * depth
+    in_flight = sum(
+        rate * (_latency_ns(job, op) or 0) / 1e9 for op, rate in rates.items()
+    )
+    keeps_depth = in_flight >= _IN_FLIGHT_LEAST * asked
+    limits = _limits_of(job, list(rates))
+    if all(limits.values()):
+        limit_per_s = sum(limits.values())
+        if not keeps_depth or sum(rates.values()) >= _LIMIT_REACHED * limit_per_s:
+            return load | {"kind": "open", "rate_per_s": float(limit_per_s)}, []
+    if not in_flight or keeps_depth:
+        return load, []
+    warning = (
+        f"{job.path}: {job.name}: by rate × latency, {in_flight:.2g} requests were in flight, and the "
+        f"workload keeps {asked:,} (numjobs × iodepth): it paused (thinktime), part of it was limited, or "
+        "its ioengine waits for each request"
+    )
+    return load, [warning]
 
 
-def _block_bytes(job: FioJob, directions: Sequence[FioDirection]) -> int:
-    """Return the mean size of the requests [B], by the options if fio did not count them."""
-    requests = sum(direction.total_ios or 0 for direction in directions)
-    moved_bytes = sum(direction.moved_bytes for direction in directions)
-    if requests and moved_bytes:
-        return round(moved_bytes / requests)
-    return job.option("bs", "4k", block_bytes)
+def _latency_ns(job: FioJob, op: str) -> float | None:
+    """Return the mean latency of the reads or writes [ns], without submission if fio has no other."""
+    directions = job.directions(op)
+    return latency_mean_ns(directions) or latency_mean_ns(
+        directions, lambda one: one.completion_mean_ns
+    )
+
+
+def _limits_of(job: FioJob, ops: Sequence[str]) -> dict[str, float]:
+    """Return the requests per second to which ``rate_iops`` or ``rate`` limits each operation, 0 for none.
+
+    Each clone has a limit of its own for reads, and one for writes.
+    """
+    requests = job.option("rate_iops", "0", _rate_limits)
+    bytes_per_s = job.option("rate", "0", _rate_limits)
+    limits = {}
+    for op in ops:
+        stated = [
+            float(requests[op]),
+            bytes_per_s[op] / mean_block_bytes(job, op),
+        ]
+        limits[op] = job.clients * min(filter(None, stated), default=0.0)
+    return limits
 
 
 def _rate_limits(text: str) -> dict[str, int]:
-    """Parse ``rate_iops`` of reads and writes [1/s], 0 without a limit. One number applies to both."""
+    """Parse ``rate_iops`` or ``rate`` of reads and writes, 0 without a limit. One number applies to both."""
     first, *others = text.split(",")
     limit = _rate_limit(first)
     if not others:
@@ -141,7 +181,7 @@ def _rate_limits(text: str) -> dict[str, int]:
 
 def _rate_limit(text: str) -> int:
     """Parse a rate with fio's units, which are powers of 1024 here too."""
-    match = re.fullmatch(r"(\d{0,12})([kKmM]?)", text)
+    match = re.fullmatch(r"(\d{0,12})([kKmMgG]?)(?:i?[bB])?", text)
     if match is None:
-        raise ValueError(f"got {text}, wanted requests per second such as 500")
-    return int(match[1] or 0) << {"": 0, "k": 10, "m": 20}[match[2].lower()]
+        raise ValueError(f"got {text}, wanted a rate such as 500")
+    return int(match[1] or 0) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2].lower()]

@@ -133,6 +133,16 @@ class ReweightSpec(ScenarioTable):
     """Share of its PGs that it takes [0 to 1]. An OSD of weight 0 is out: CRUSH draws it and rejects it."""
 
 
+class PrimaryAffinitySpec(ScenarioTable):
+    """An OSD that is the primary of fewer PGs (``ceph osd primary-affinity``)."""
+
+    osd: OsdId
+    """Number of the OSD."""
+    affinity: Annotated[float, Field(ge=0, le=1)]
+    """Share of the PGs that list it first whose primary it is [0 to 1]. With 0 it is one where no other OSD
+    can be."""
+
+
 class UpmapSpec(ScenarioTable):
     """OSDs of one PG that the balancer has replaced (``ceph osd pg-upmap-items``)."""
 
@@ -258,6 +268,9 @@ class ClusterSpec(ScenarioTable):
     osd_reweights: tuple[ReweightSpec, ...] = ()
     """OSDs of crush_map that take only a share of their PGs, or none, each a table
     [[cluster.osd_reweights]]."""
+    primary_affinities: tuple[PrimaryAffinitySpec, ...] = ()
+    """OSDs of crush_map that lead fewer PGs of a replicated pool, each a table
+    [[cluster.primary_affinities]]."""
     upmap_items: tuple[UpmapSpec, ...] = ()
     """PGs of the pool on OSDs that the balancer chose, each a table [[cluster.upmap_items]]."""
     cores_per_host: Count = 128

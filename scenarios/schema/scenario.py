@@ -259,6 +259,7 @@ class Scenario(ScenarioKeys):
             "upmap_max_deviation",
             "backfillfull_ratio",
             "osd_reweights",
+            "primary_affinities",
             "upmap_items",
             "stored_bytes",
             "used_bytes",

@@ -65,3 +65,13 @@ def test_an_osd_that_is_too_empty_gets_shards_though_none_is_too_full():
     sets = [[0]] * 5 + [[1]] * 5 + [[2]] * 2
     balanced = balanced_sets(sets, {0: 1.0, 1: 1.0, 2: 1.0}, {}, max_deviation=1)
     assert sorted(np.bincount(balanced.ravel()).tolist()) == [3, 4, 5]
+
+
+def test_shards_stay_in_the_tree_that_the_rule_takes():
+    # Even OSDs are SSDs with one shard of each group, odd ones are disks: 0 and 1 hold most.
+    trees = {osd: (osd % 2,) for osd in range(6)}
+    sets = [[0, 1]] * 6 + [[2, 3]] * 2 + [[4, 5]]
+    balanced = balanced_sets(sets, dict.fromkeys(trees, 1.0), {}, trees=trees)
+    assert (balanced % 2 == [0, 1]).all()
+    # 9 groups on three OSDs of each kind: 3 each, and one more is allowed.
+    assert np.bincount(balanced.ravel()).max() <= 4

@@ -112,6 +112,15 @@ def test_fio_output_becomes_rows(tmp_path):
     )
 
 
+def test_the_size_of_writes_is_theirs_where_reads_have_another(tmp_path):
+    # bs = reads, writes. fio counted 1,000 writes of 4,096,000 B in all.
+    output = json.loads(fio_json("randwrite", "64k,4k"))
+    counts = {"total_ios": 1000, "io_bytes": 4096000, "io_kbytes": 4000}
+    output["jobs"][0]["write"] |= counts
+    (run,) = fio_runs(folder(tmp_path, a=json.dumps(output)))
+    assert run.row.block_bytes == 4096
+
+
 @pytest.mark.parametrize(
     ("text", "facts"),
     [

@@ -134,6 +134,30 @@ def test_json_without_a_concurrency_or_samples_follows_littles_law(tmp_path):
     assert read_rados_bench(tmp_path / "b.json", json.dumps(shorter)).queue_depth == 8
 
 
+def test_each_request_of_rados_bench_is_of_an_object_of_its_own(files):
+    """16 writes in flight are in 16 objects, not one after the other in the lock of one group."""
+    text = WRITE_TEXT.replace("4194304", "4096")
+    scenario = read_measurement(*files("bench.txt", text)).scenario
+    assert scenario.cluster.object_bytes == 4096
+    small = WRITE_TEXT.replace("4194304", "512")
+    scenario = read_measurement(*files("small.txt", small)).scenario
+    # A stripe unit is the least: 4 KiB.
+    assert scenario.cluster.object_bytes == 4096
+    parts = read_measurement(*files("bench.json", json.dumps(WRITE_JSON))).scenario
+    assert parts.cluster.object_bytes == 4 << 20
+    assert parts.workload.block_sizes_bytes == (65536,)
+
+
+def test_the_option_show_time_puts_times_before_lines(tmp_path):
+    lines = WRITE_TEXT.splitlines()
+    timed = [f"2026-11-30T11:25:34.989156+0000 {line}" for line in lines[1:7]]
+    text = "\n".join([lines[0], *timed, *lines[7:]])
+    assert "+0000 Total time run" in text and is_rados_bench(text)
+    assert read_rados_bench(tmp_path / "b.txt", text) == read_rados_bench(
+        tmp_path / "b.txt", WRITE_TEXT
+    )
+
+
 def test_an_output_that_was_cut_off_is_refused(tmp_path):
     cut = WRITE_TEXT.partition("Total writes made")[0]
     assert is_rados_bench(cut)
@@ -318,6 +342,17 @@ def test_causes_are_sorted_by_how_close_they_come(files):
     assert distances == sorted(distances)
     assert result.verdict == "slower"
     assert len({one.cause for one in result.explanations}) >= 5
+
+
+def test_requests_in_flight_are_no_cause_if_the_measurement_kept_them(files):
+    # 80,000/s of 0.1 ms are the 8 that the file states (Little's law), so no other number was in flight.
+    scenario, measured = files("fio.json", fio(80_000, 0.1))
+    assert read_measurement(scenario, measured).keeps_depth
+    names = {one.cause for one in check(scenario, measured).explanations}
+    assert "in flight" not in names and "processor" in names
+    # A rate alone does not say.
+    table = "scheme,metric,value\nrep:3,iops,80000\n"
+    assert not read_measurement(*files("m.csv", table)).keeps_depth
 
 
 def test_a_number_above_the_expected_one_gets_causes_that_make_it_faster(files):

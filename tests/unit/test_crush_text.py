@@ -333,6 +333,42 @@ def test_racks_are_failure_domains():
         assert sorted(osd // 4 for osd in row) == [0, 1, 2]
 
 
+def test_two_trees_with_the_same_hosts_may_put_two_shards_into_one():
+    """One copy goes to an SSD of any host, two to disks of different hosts."""
+    classes = ["ssd", "hdd"] * 3
+    text = "".join(
+        f"device {osd} osd.{osd} class {name}\n" for osd, name in enumerate(classes)
+    )
+    text += "type 0 osd\ntype 1 host\ntype 2 root\n"
+    for host in range(3):
+        items = f" item osd.{2 * host} weight 1\n item osd.{2 * host + 1} weight 1\n"
+        text += f"host h{host} {{\n id -{host + 1}\n alg straw2\n{items}}}\n"
+    hosts = "".join(f" item h{host} weight 2\n" for host in range(3))
+    text += f"root top {{\n id -10\n alg straw2\n{hosts}}}\n"
+    text += "rule mixed {\n id 0\n type replicated\n"
+    text += (
+        " step take top class ssd\n step chooseleaf firstn 1 type host\n step emit\n"
+    )
+    text += " step take top class hdd\n step chooseleaf firstn -1 type host\n step emit\n}\n"
+    text += "rule sites {\n id 1\n type replicated\n"
+    text += " step take h0\n step choose firstn 1 type osd\n step emit\n"
+    text += " step take h1\n step choose firstn 1 type osd\n step emit\n}\n"
+    crush = parse_map(text)
+    hosts_of_rows = [
+        {osd // 2 for osd in row} for row in crush.mappings("mixed", range(64), 3)
+    ]
+    # By chance a third of the SSDs would be in the one host without a disk of the group.
+    assert min(map(len, hosts_of_rows)) == 2
+    assert crush.failure_domain("mixed") == "osd"
+    assert crush.failure_domain("sites") == "osd"
+    # Ceph's balancer counts both trees alike: 3 SSDs have a third each, as have 3 disks.
+    assert crush.shares_of_rule("mixed") == pytest.approx(
+        dict.fromkeys(range(6), 1 / 3)
+    )
+    trees = crush.trees_of_rule("mixed")
+    assert trees[0] == trees[2] == trees[4] != trees[1] == trees[3] == trees[5]
+
+
 def test_buckets_in_several_parents_are_visited_once():
     levels = 40
     text = (

@@ -13,12 +13,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import (
+    NONE,
     OsdMap,
     PlacedPool,
     PoolOutages,
     build_map,
     load_map,
+    map_to_text,
+    parse_map,
     pg_sets,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
@@ -28,8 +32,10 @@ from stripesim.scenarios.answers.failures.failures import failures_of
 from stripesim.scenarios.answers.failures.healing_time import HealingPace, healing_time
 from stripesim.scenarios.answers.failures.pool_failures import GroupMove, PoolFailures
 from stripesim.scenarios.answers.failures.room import Shift, used_after, without_room
+from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.clusters.cluster import GroupData, import_cluster
 from stripesim.scenarios.clusters.summary import describe_cluster
+from stripesim.scenarios.schema.scenario import load_scenario
 from support.reports import report, write_report
 
 DATA = Path(__file__).parent / "data"
@@ -97,6 +103,42 @@ def test_groups_are_where_osdmaptool_has_them_once_an_osd_is_out(osd):
         if before[group] != row
     }
     assert changed == told["changed"][str(osd)]
+
+
+def pairs_map():
+    """Return the text of a map of three hosts with two OSDs each, and a rule with two shards in each host.
+
+    Where an OSD is out and down, Ceph 16.2.15 leaves its place empty in each of 16 groups: the other OSD of
+    the host has a shard already.
+    """
+    crush = build_map(hosts=3, osds_per_host=2)
+    text = map_to_text(crush).partition("rule rep {")[0]
+    text += "rule pairs {\n id 0\n type erasure\n step set_chooseleaf_tries 5\n"
+    text += " step set_choose_tries 100\n step take root\n"
+    text += " step choose indep 3 type host\n step chooseleaf indep 2 type osd\n"
+    return text + " step emit\n}\n"
+
+
+def test_an_osd_that_is_out_holds_no_shard_of_a_scenario(tmp_path):
+    (tmp_path / "m.txt").write_text(pairs_map())
+    (tmp_path / "s.toml").write_text(
+        'schemes = ["rs:4,2"]\n[cluster]\ncrush_map = "m.txt"\ncrush_rule = "pairs"\npg_num = 16\n'
+        "[[cluster.osd_reweights]]\nosd = 1\nweight = 0.0\n[workload]\nrequests = 10\n"
+    )
+    scenario = load_scenario(str(tmp_path / "s.toml"))
+    for row in up_sets(scenario, parse_scheme("rs:4,2")).tolist():
+        assert row.count(NONE) == 1 and 1 not in row
+
+
+def test_no_shard_moves_to_the_osd_that_failed():
+    pool = PlacedPool(
+        id=4, name="ec", kind="erasure", size=6, pg_num=16, pgp_num=16, rule=0
+    )
+    osd_map = whole_map(parse_map(pairs_map()), pool)
+    groups, rows = PoolOutages(osd_map, pool).without([1])
+    assert groups.tolist() == list(range(16))
+    for row in rows.tolist():
+        assert row.count(NONE) == 1 and 1 not in row
 
 
 @pytest.mark.parametrize(

@@ -531,6 +531,15 @@ def test_a_pool_that_cannot_heal_shows_no_bytes_with_a_domain_lost(imported):
     assert not any(row["heals"] for row in narrow["capacity"]["domains"])
 
 
+def test_one_copy_cannot_heal(tmp_path):
+    document = report()
+    document["osdmap"]["pools"][0]["size"] = 1
+    cluster = import_cluster([write_report(tmp_path, document, "report.json")])
+    capacity = capacity_of(cluster)
+    assert capacity["pools"][0]["usable_bytes_safe"] is None
+    assert {row["reason"] for row in capacity["domains"]} == {"no other copy"}
+
+
 def test_a_plan_starts_from_existing_hosts_and_data(imported, tmp_path):
     # 30 TB raw in three copies: 10 TB of client data.
     cluster = imported(kb_used=30 * 10**12 // KIB)
@@ -650,6 +659,23 @@ def test_the_largest_pool_counts_unless_it_is_the_managers(tmp_path):
         import_cluster([write_report(tmp_path, document)]), path=Path("s.toml")
     )
     assert found["scenarios"][0]["pool"] == "data"
+
+
+def test_a_pool_with_too_few_osds_leaves_the_scenario_to_the_next(tmp_path):
+    """One of three racks is out: the larger pool has two racks for its three copies."""
+    document = report(
+        rule=(("chooseleaf_firstn", 0, "rack"),), counters={"num_bytes": 5}
+    )
+    pool = document["osdmap"]["pools"][0]
+    smaller = {**pool, "pool": 2, "pool_name": "pairs", "size": 2}
+    document["osdmap"]["pools"].append(smaller)
+    for osd in document["osdmap"]["osds"][16:]:
+        osd |= {"in": 0, "up": 0, "weight": 0.0}
+    found, _ = describe_cluster(
+        import_cluster([write_report(tmp_path, document)]), path=Path("s.toml")
+    )
+    assert found["scenarios"][0]["pool"] == "pairs"
+    assert [row["name"] for row in found["capacity"]["pools"]] == ["data", "pairs"]
 
 
 def test_an_import_begins_with_the_cluster_and_the_room_of_its_pool(imported):

@@ -18,8 +18,10 @@ import pytest
 from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import NONE, PlacedPool, pg_sets
+from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.answers.cluster import answer_of_cluster
+from stripesim.scenarios.answers.workloads import answer_of_workloads
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_domains, up_sets
 from stripesim.scenarios.clusters.capacity import capacity_of
@@ -150,6 +152,13 @@ def test_parts_make_a_whole(cluster, tmp_path):
         paths[-1].write_text(json.dumps(part) + "\nreport 3484926453\n")
     found = import_cluster(paths)
     assert found.counts == cluster.counts == found.reported
+
+
+def test_files_may_repeat_what_a_report_has(cluster, tmp_path):
+    metadata = tmp_path / "metadata.json"
+    metadata.write_text(json.dumps(json.loads(REPORT.read_text())["osd_metadata"]))
+    for files in ([REPORT, metadata], [metadata, REPORT]):
+        assert import_cluster(files).osds == cluster.osds
 
 
 def test_capacity_adds_up(cluster):
@@ -423,6 +432,18 @@ def test_sizes_of_fio_2_are_in_kib(tmp_path):
     assert row["workload"]["block_sizes_bytes"] == [4096]
 
 
+def test_a_folder_of_cbt_has_each_output_once(tmp_path):
+    """CBT copies the JSON of output.0.host to json_output.0.host, except for what follows a blank line."""
+    text = json.dumps(FIO)
+    for name in ("json_output.0.a", "output.0.a", "output.1.a", "output.2.a"):
+        (tmp_path / name).write_text("Starting 1 process\n" + text)
+    (tmp_path / "json_output.2.a").write_text(text[: len(text) // 2])
+    rows, refused = import_cbt(tmp_path)
+    files = [row["file"] for row in rows]
+    assert files == ["json_output.0.a", "output.1.a", "output.2.a"]
+    assert len(refused) == 1 and "json_output.2.a" in refused[0]
+
+
 def test_outputs_of_fio_without_a_result_are_named_and_other_files_are_not(tmp_path):
     text = json.dumps(FIO)
     (tmp_path / "json_output.0").write_text(text)
@@ -457,6 +478,46 @@ def test_the_clones_of_a_fio_job_are_one_workload(tmp_path):
     assert row["measured"]["iops"] == 100 + 300
     # 100 requests of 1 ms and 300 of 2 ms each second.
     assert row["measured"]["latency_mean_ns"] == 1.75e6
+
+
+def limited(tmp_path, options, iops, latency_ns, write=None):
+    """Return the row of a job of 4 KiB reads, 16 in flight, with further options."""
+    read = {"total_ios": 1000, "io_bytes": 4096000, "io_kbytes": 4000, "iops": iops}
+    read["lat_ns"] = {"mean": latency_ns}
+    options = {"rw": "randread", "iodepth": "16", "bs": "4k", **options}
+    job = {"jobname": "a", "job options": options, "read": read, "write": write or {}}
+    (tmp_path / "job.json").write_text(json.dumps({"jobs": [job]}))
+    return import_fio(tmp_path / "job.json")[0]
+
+
+def test_a_limit_that_a_job_did_not_reach_leaves_a_closed_loop(tmp_path):
+    # 8,000/s of 2 ms keep 16 in flight: the cluster is the limit, not a million per second.
+    row = limited(tmp_path, {"rate_iops": "1000000"}, 8000.0, 2e6)
+    assert "kind" not in row["workload"] and not row["warnings"]
+    row = limited(tmp_path, {"rate_iops": "8000"}, 7990.0, 2e6)
+    assert (row["workload"]["kind"], row["workload"]["rate_per_s"]) == ("open", 8000)
+
+
+def test_a_limit_in_bytes_is_one_of_requests(tmp_path):
+    # fio's unit is 1024: 1 MiB/s of 4 KiB are 256 requests per second.
+    row = limited(tmp_path, {"rate": "1m"}, 256.0, 1e6)
+    assert (row["workload"]["kind"], row["workload"]["rate_per_s"]) == ("open", 256)
+
+
+def test_a_job_that_does_not_keep_its_depth_gives_a_warning(tmp_path):
+    # A synchronous engine: 1,000/s of 1 ms are one request in flight, of 16.
+    row = limited(tmp_path, {"ioengine": "psync"}, 1000.0, 1e6)
+    (warning,) = row["warnings"]
+    assert " 1 requests were in flight" in warning and "keeps 16" in warning
+    assert answer_of_workloads([row]).document["warnings"] == [warning]
+
+
+def test_reads_that_verify_writes_are_no_part_of_the_load(tmp_path):
+    write = {"total_ios": 1000, "iops": 4000.0, "lat_ns": {"mean": 4e6}}
+    options = {"rw": "randwrite", "verify": "crc32c"}
+    row = limited(tmp_path, options, 9000.0, 1e6, write)
+    assert row["op"] == "write" and row["workload"]["ops"] == ["write"]
+    assert "read_fraction" not in row["workload"]
 
 
 def test_a_fio_job_with_requests_at_no_rate_is_refused(tmp_path):
@@ -548,11 +609,10 @@ def test_a_page_is_written_next_to_the_scenario(tmp_path, monkeypatch, capsys):
     }
 
 
-def test_a_scenario_places_a_coded_pool_where_the_cluster_has_it(cluster, tmp_path):
-    """Its number, reweights, weight sets and upmaps count; affinities choose primaries, not places."""
+def test_a_scenario_places_a_pool_where_the_cluster_has_it(cluster, tmp_path):
+    """Its number, reweights, weight sets and upmaps count. The first copy is that of the primary."""
+    assert (cluster.osd_map.affinities < WEIGHT_ONE).sum() == 2
     for pool in cluster.pools:
-        if not pool.placed.name.startswith("ec"):
-            continue
         path = tmp_path / f"{pool.placed.name}.toml"
         write_scenario(scenario_of(cluster, pool, f"{path.stem}.crush"), path)
         scenario = load_scenario(str(path))

@@ -206,6 +206,29 @@ def test_rounds_of_an_object_are_separate_graphs(models, make_pool, scheme):
     assert rows[1].faults.repair.repair_s > rows[0].faults.repair.repair_s
 
 
+@pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
+def test_a_group_that_crush_only_moves_is_no_part_of_the_rebuild(
+    models, make_pool, scheme
+):
+    """OSD 0 is lost. Its group gets OSD 6; the other group lost nothing, and OSD 7 takes over a shard."""
+    width = 3 if scheme == "rep:3" else 6
+    acting = [[0, 1, 2, 3, 4, 5][:width], [1, 2, 3, 4, 5, 6][:width]]
+    targets = [[6, *acting[0][1:]], [7, *acting[1][1:]]]
+    pool = make_pool(models, scheme, osds=8, acting=acting, object_bytes=MIB)
+    plan = losing(acting, targets, lost=(0,), objects=16)
+    faults = simulate(pool, reads(), faults=plan).row.faults
+    moved = faults.recovery.recovery_operations - faults.repair.repair_objects
+    # Each of the 16 objects is in one of the groups, and some are in the second.
+    assert faults.recovery.recovery_operations == 16 and moved > 0
+    assert faults.repair.repair_objects_pending == 0
+    assert faults.repair.repair_s > 0
+    # An object of 1 MiB is a copy of 1 MiB, or a shard of 64 stripe units of 4 KiB.
+    shard = MIB if scheme == "rep:3" else 64 * 4 * KIB
+    assert faults.repair.repair_lost_bytes == faults.repair.repair_objects * shard
+    reads_of_one = 1 if scheme == "rep:3" else 4
+    assert faults.repair.repair_device_read_bytes_per_lost_byte == reads_of_one
+
+
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
 def test_bytes_per_lost_byte_refer_to_the_contents_of_the_failed_osd(
     models, make_pool, engine

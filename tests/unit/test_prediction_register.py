@@ -372,6 +372,26 @@ def test_units_become_those_of_the_quantity(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("stated", "bytes_per_s"),
+    [("400,KiB/s", 400 * 1024), ("2,Gbit/s", 250e6), ("7,kB/s", 7000), ("3,", 3)],
+)
+def test_units_of_throughput_are_those_of_fio_and_of_networks(
+    tmp_path, stated, bytes_per_s
+):
+    file = tmp_path / "m.csv"
+    file.write_text(f"scheme,metric,value,unit\nrep:3,throughput,{stated}\n")
+    (value,) = read_measured_file(file, ["rep:3"]).values
+    assert value.value == bytes_per_s
+
+
+def test_megabits_are_not_megabytes(tmp_path):
+    file = tmp_path / "m.csv"
+    file.write_text("scheme,metric,value,unit\nrep:3,throughput,800,Mb/s\n")
+    with pytest.raises(MeasuredError, match="Mb/s"):
+        read_measured_file(file, ["rep:3"])
+
+
 # --- commands ---------------------------------------------------------------------------------------------
 
 

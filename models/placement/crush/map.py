@@ -9,6 +9,7 @@ Replicated Data", SC 2006. Ceph v16.2.15, doc/rados/operations/crush-map.rst and
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -227,6 +228,40 @@ class CrushMap:
             if item in osds
         }
 
+    def shares_of_rule(self, rule: int | str) -> dict[int, float]:
+        """Return the share of shards that Ceph's balancer wants on each OSD of a rule (id or name).
+
+        Shares are CRUSH weights, in units of each tree's sum if the rule takes several trees in turn: the
+        balancer counts all trees alike, however many shards they get.
+
+        References
+        ----------
+        Ceph v16.2.15, src/crush/CrushWrapper.cc (get_rule_weight_osd_map).
+        """
+        takes = self.rule(rule).takes
+        weights = self.weights_of_rule(rule)
+        if len(takes) == 1:
+            return dict(weights)
+        shares: dict[int, float] = defaultdict(float)
+        for item in takes:
+            osds = [osd for osd in self.osds_below(item) if weights.get(osd)]
+            total = sum(weights[osd] for osd in osds)
+            for osd in osds:
+                shares[osd] += weights[osd] / total
+        return dict(shares)
+
+    def trees_of_rule(self, rule: int | str) -> dict[int, tuple[int, ...]]:
+        """Return the items that a rule (id or name) takes and that each OSD is below.
+
+        A shard that moves stays below the same items: one on an SSD never moves to a disk if the rule takes
+        the SSDs and then the disks.
+        """
+        trees: dict[int, tuple[int, ...]] = defaultdict(tuple)
+        for item in dict.fromkeys(self.rule(rule).takes):
+            for osd in self.osds_below(item):
+                trees[osd] += (item,)
+        return dict(trees)
+
     def domains(self, type_name: str) -> dict[int, str]:
         """Return the name of the bucket of a type that contains each OSD, ignoring shadow trees.
 
@@ -249,7 +284,8 @@ class CrushMap:
         """Return the type of bucket that no two shards of a group share under a rule (id or name).
 
         If a rule takes several buckets of one type in each bucket of another, only the inner type counts: 2
-        datacenters with 2 hosts each give 4 different hosts.
+        datacenters with 2 hosts each give 4 different hosts. If it takes several trees in turn, such as one
+        copy on SSDs and two on disks, buckets that they have in common may get a shard from each.
 
         Examples
         --------
@@ -258,15 +294,34 @@ class CrushMap:
         >>> crush.failure_domain("ec"), crush.failure_domain("ec_osd")
         ('host', 'osd')
         """
-        domain = 0
+        takes = self.rule(rule).takes
+        names = dict(self.types)
+        type_id = min(self.chosen_types(rule), default=0)
+        while type_id > 0 and self._share_buckets(takes, names[type_id]):
+            type_id = max(other for other in names if other < type_id)
+        return names[type_id] if type_id > 0 else "osd"
+
+    def chosen_types(self, rule: int | str) -> list[int]:
+        """Return the type of bucket that each tree of a rule (id or name) gives at most one shard."""
+        types = []
+        chosen = 0
         for step in self.rule(rule).steps:
             if step.op is StepOp.EMIT:
-                break
-            if step.op in CHOOSE_OPS and (not domain or step.count != 1):
-                domain = step.type_id
-        if domain:
-            return dict(self.types)[domain]
-        return "osd"
+                types.append(chosen)
+                chosen = 0
+            if step.op in CHOOSE_OPS and (not chosen or step.count != 1):
+                chosen = step.type_id
+        return types
+
+    def _share_buckets(self, items: Sequence[int], type_name: str) -> bool:
+        """Return True if two items have OSDs in the same bucket of a type, or OSDs in no such bucket."""
+        if len(items) < 2:
+            return False
+        domains = self.domains(type_name)
+        buckets = [
+            {domains.get(osd, "") for osd in self.osds_below(item)} for item in items
+        ]
+        return len(set().union(*buckets)) < sum(map(len, buckets))
 
     def reweight_vector(self, reweights: Reweights) -> npt.NDArray[np.int64]:
         """Check reweights and convert them to 16.16 fixed point, int64 of shape (max_devices,).

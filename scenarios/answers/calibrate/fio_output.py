@@ -36,6 +36,7 @@ from stripesim.scenarios.clusters.fio import (
     check_rate,
     count,
     latency_mean_ns,
+    mean_block_bytes,
     percentile_ns,
     rate_of,
     read_fio_jobs,
@@ -186,6 +187,8 @@ class FioLoad:
     measured
         ``iops``, ``latency_mean_ms`` and, if a single entry reports them, percentiles such as
         ``latency_p99_ms``.
+    object_bytes
+        Size of the objects that requests are of [B]. None: those of an image.
     """
 
     op: str
@@ -194,6 +197,7 @@ class FioLoad:
     clients: int
     queue_depth: int
     measured: Mapping[str, float]
+    object_bytes: int | None = None
 
 
 def read_fio(path: Path) -> FioLoad:
@@ -218,7 +222,7 @@ def read_fio(path: Path) -> FioLoad:
     return FioLoad(
         op=op,
         pattern=pattern,
-        block_bytes=_common(jobs, "bs", "4k", block_bytes),
+        block_bytes=_one_size(jobs, op),
         clients=clients,
         queue_depth=queue_depth,
         measured=measured,
@@ -319,6 +323,12 @@ def _check_one_size(jobs: Sequence[FioJob]) -> None:
                 raise MeasuredError(
                     Problem(place=place, key=key, got=got, wanted=wanted)
                 )
+
+
+def _one_size(jobs: Sequence[FioJob], op: str) -> int:
+    """Return the size of the requests, which all jobs of a file share [B]. ``bs`` may state two."""
+    _common(jobs, "bs", "4k", block_bytes)
+    return mean_block_bytes(jobs[0], op)
 
 
 def _latencies(directions: Sequence[FioDirection]) -> dict[str, float]:

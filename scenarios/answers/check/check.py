@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from stripesim.calibration.measured.rows import mean_latency_bounds_ms
 from stripesim.models.documents import Documented
 from stripesim.models.problems import MeasuredError, Problem, RefusedError, file_reason
 from stripesim.scenarios.answers.calibrate.fio_output import FioLoad, scheme_of
@@ -89,6 +90,17 @@ class Measurement:
                 served_iops = self.values[rate] / row[rate] * row["iops"]
                 return bool(served_iops >= SATURATED_BELOW * offered_iops)
         return True
+
+    @property
+    def keeps_depth(self) -> bool:
+        """True if rate and mean latency were measured, and keep the stated requests in flight."""
+        rate_per_s = self.values.get("iops")
+        latency_ns = self.values.get("latency_mean_ns")
+        asked = self.scenario.in_flight_count
+        if rate_per_s is None or latency_ns is None or asked is None:
+            return False
+        low_ms, high_ms = mean_latency_bounds_ms(rate_per_s, asked)
+        return low_ms <= latency_ns / 1e6 <= high_ms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,6 +322,10 @@ def _of_load(
     loaded = as_scenario(scenario, sets=[*sets, *overrides], seed=seed)
     scheme = scheme_of(measured, loaded.schemes)
     subject = loaded.replaced(schemes=(scheme,))
+    if load.object_bytes is not None:
+        # Smaller objects are padded to a stripe unit.
+        object_bytes = max(load.object_bytes, subject.cluster.stripe_unit_bytes)
+        subject = subject.with_cluster(object_bytes=object_bytes)
     (cell,) = cells(subject)
     values = values_of_load(measured, load, (scheme,))
     return Measurement(
@@ -389,6 +405,8 @@ class _CauseSearch:
         explanations = []
         for cause in CAUSES:
             strengths = cause.faster if self._is_faster else cause.slower
+            if cause.name == "in flight" and self._measured.keeps_depth:
+                continue
             if strengths and cause.applies(self._measured.scenario):
                 explanations += self._best(cause, strengths)
         return sorted(explanations, key=lambda one: one.distance)

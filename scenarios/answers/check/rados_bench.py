@@ -13,13 +13,16 @@ from stripesim.scenarios.answers.calibrate.fio_output import FioLoad
 
 #: Sign of each form: a key of the JSON document, a line of the text.
 _JSON_SIGN: Final = "total_time_run"
-_TEXT_SIGN: Final = re.compile(r"^Total time run", flags=re.MULTILINE)
+# The option --show-time puts the time before the lines of the progress, and the first line after them.
+_TIME: Final = r"^(?:\d{4}-\d\d-\d\d[T ]\S+ )?"
+_TEXT_SIGN: Final = re.compile(rf"{_TIME}Total time run", flags=re.MULTILINE)
 #: Line of the text: name, an optional unit and colon, number.
 _LINE: Final = re.compile(
-    r"^([A-Z][A-Za-z ]+?)(?: *\([^)]*\))?:? +([0-9.]+)\s*$", flags=re.MULTILINE
+    rf"{_TIME}([A-Z][A-Za-z ]+?)(?: *\([^)]*\))?:? +([0-9.]+)\s*$",
+    flags=re.MULTILINE,
 )
 #: Line of the progress table: second, operations in flight, started, finished.
-_PROGRESS: Final = re.compile(r"^ *\d+ +(\d+) +\d+ +\d+ ", flags=re.MULTILINE)
+_PROGRESS: Final = re.compile(rf"{_TIME} *\d+ +(\d+) +\d+ +\d+ ", flags=re.MULTILINE)
 _MAINTAINING: Final = re.compile(r"Maintaining (\d+) concurrent")
 
 
@@ -58,6 +61,8 @@ def read_rados_bench(path: Path, text: str) -> FioLoad:
         clients=1,
         queue_depth=int(queue_depth),
         measured={"iops": iops, "latency_mean_ms": 1e3 * latency_s},
+        # Releases that do not state it have no other than the size of a request.
+        object_bytes=int(numbers.get("object size") or size_bytes),
     )
 
 

@@ -36,8 +36,11 @@ def sentences_of_failures(document: Row) -> list[str]:
         return ["No OSD is up and in, so none can fail."]
     sentences = [_verdict(document)]
     for name, words in (
-        ("at_min_size", "at min_size: they serve clients, and have no spare"),
-        ("inactive", "below min_size: they serve no clients"),
+        (
+            "at_min_size",
+            "at min_size: they serve clients, and have no spare until healed",
+        ),
+        ("inactive", "below min_size: they serve no clients until healed"),
         ("lost", "with too few shards to rebuild: their data is lost"),
     ):
         hit = [row for row in rows if row[f"pgs_{name}"]]
@@ -45,7 +48,7 @@ def sentences_of_failures(document: Row) -> list[str]:
             continue
         worst = max(hit, key=lambda row: (row[f"bytes_{name}"], row[f"pgs_{name}"]))
         sentences.append(
-            f"{len(hit)} of {len(rows)} failures leave placement groups {words} until healed. "
+            f"{len(hit)} of {len(rows)} failures leave placement groups {words}. "
             f"Most: {failure_name(worst)}, {worst[f'pgs_{name}']:,} groups with "
             f"{bytes_text(worst[f'bytes_{name}'])}."
         )

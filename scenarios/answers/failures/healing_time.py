@@ -184,17 +184,20 @@ def _pace(
 ) -> tuple[HealingPace | None, str]:
     """Divide the time of a rebuild by the bytes that its longest chain of reservations moves.
 
-    The simulated pool has equally full groups, so the chain is counted in groups.
+    The simulated pool has equally full groups, so the chain is counted in groups. Those that CRUSH only moves
+    come after the rebuild.
     """
     pace = rebuild.pace_bytes_per_s or rebuild.bytes_per_s
-    moves, _ = pool.moves_without(rebuild.lost_osds, lost=())
+    all_moves, _ = pool.moves_without(rebuild.lost_osds, lost=())
+    failed = set(rebuild.lost_osds)
+    moves = [move for move in all_moves if not failed.isdisjoint(move.sources)]
     turns = schedule_s([_backfill(move) for move in moves], group_s=1.0, slots=slots)
     if not pace or not turns:
         return (
             None,
             "its rebuild does not finish; it counts at the pace of another pool",
         )
-    # The groups hold len(moves) shards of equal size, and the chain moves `turns` of them.
+    # The groups lost len(moves) shards of equal size, and the chain moves `turns` of them.
     s_per_byte = len(moves) / (turns * pace)
     low = high = None
     if rebuild.pace_low and rebuild.pace_high:

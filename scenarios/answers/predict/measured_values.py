@@ -19,17 +19,21 @@ from stripesim.scenarios.answers.calibrate.fio_output import (
 from stripesim.scenarios.clusters.fio import read_output
 from stripesim.scenarios.schema.units import parse_size_bytes
 
-#: Factor from each unit to that of the quantity.
+#: Factor from each unit to that of the quantity. A small b would mean bits.
+_BYTES: Final[Mapping[str, float]] = {
+    "B/s": 1.0, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9,
+    "KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30, "Mbit/s": 1e6 / 8, "Gbit/s": 1e9 / 8,
+}  # fmt: skip
 _UNITS: Final[Mapping[str, float]] = {
     "ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9,
-    "1/s": 1.0, "iops": 1.0, "b/s": 1.0, "mb/s": 1e6, "mib/s": 1 << 20,
+    "1/s": 1.0, "IOPS": 1.0, "iops": 1.0, **_BYTES,
 }  # fmt: skip
 _TIMES: Final = ("ns", "us", "µs", "ms", "s")
 #: Metrics without a unit in their name: quantity, and the units that a column ``unit`` may state. The first
 #: one is meant where none does, except for times.
 _PLAIN: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
-    "iops": ("iops", ("1/s", "iops")),
-    "throughput": ("throughput_bytes_per_s", ("b/s", "mb/s", "mib/s")),
+    "iops": ("iops", ("1/s", "IOPS", "iops")),
+    "throughput": ("throughput_bytes_per_s", tuple(_BYTES)),
     "mean": ("latency_mean_ns", _TIMES),
     "p50": ("latency_p50_ns", _TIMES),
     "p95": ("latency_p95_ns", _TIMES),
@@ -37,8 +41,8 @@ _PLAIN: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 }
 #: Metrics with their unit, as studies and results name them: quantity and unit.
 _NAMED: Final[Mapping[str, tuple[str, str]]] = {
-    "mb_s": ("throughput_bytes_per_s", "mb/s"),
-    "throughput_bytes_per_s": ("throughput_bytes_per_s", "b/s"),
+    "mb_s": ("throughput_bytes_per_s", "MB/s"),
+    "throughput_bytes_per_s": ("throughput_bytes_per_s", "B/s"),
     **{
         f"latency_{part}_{unit}": (f"latency_{part}_ns", unit)
         for part in ("mean", "p50", "p95", "p99")
@@ -199,7 +203,7 @@ def _values_of_line(row: CsvRow) -> Iterator[MeasuredValue]:
         row.refuse("id", "the id of a predicted row, or its scheme in a column scheme")
     for column, metric in _metrics_of(row):
         try:
-            quantity, factor = _quantity_of(metric, row.words("unit").lower())
+            quantity, factor = _quantity_of(metric, row.words("unit"))
         except ValueError as error:
             row.refuse("unit" if metric in _PLAIN else "metric", str(error))
             continue

@@ -168,6 +168,7 @@ class FaultDirector:
             lost_bytes_at_start=at_start.lost_bytes,
             joining_bytes_at_start=at_start.joining_bytes,
             lost_objects_at_start=at_start.objects_count,
+            lost_groups_at_start=at_start.groups,
             deep_scrubs=self._background.scrubs.deep_count,
             interrupted_writes=self._writes.interrupted,
         )

@@ -131,6 +131,7 @@ class InitialLoss:
         activation: Activation,
         shard_bytes: Callable[[int], int],
     ) -> None:
+        self.groups: set[int] = set()  # PGs that lost a shard
         self.objects_count = 0
         self.shards_count = 0
         self.lost_bytes = 0
@@ -188,6 +189,7 @@ class InitialLoss:
             self.joining_bytes += joining * objects_bytes
             shards_count = _rebuilt_shards(group)
             if shards_count:
+                self.groups.add(group.number)
                 self.objects_count += len(group.objects)
                 self.shards_count += shards_count * len(group.objects)
                 self.lost_bytes += shards_count * objects_bytes

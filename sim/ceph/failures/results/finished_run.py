@@ -1,6 +1,6 @@
 """The results of a run under faults, from which all descriptions are made."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -47,6 +47,7 @@ class FaultRun:
     lost_shards: int  #: Shards on failed OSDs, and bad shards found by scrubs
     lost_bytes: int  #: Size of these shards [B]
     lost_objects_at_start: int  #: Objects with a shard lost before the run
+    lost_groups_at_start: Set[int]  #: PGs with a shard lost before the run
     lost_bytes_at_start: int  #: Shards lost before the run [B]
     #: Shards that get another OSD by that: those lost, and those that CRUSH moves [B]
     joining_bytes_at_start: int
@@ -106,6 +107,18 @@ class FaultRun:
         """True for rounds of recovery that rebuild or copy a lost shard, shape (rounds,)."""
         kinds = [operation.kind for operation, _ in self._rounds]
         return np.isin(kinds, ("rebuild", "pull"))
+
+    @cached_property
+    def is_repair(self) -> BoolArray:
+        """True for those of `is_rebuild` in PGs that lost a shard before the run, shape (rounds,).
+
+        In a pool of replicas, the copies of PGs that CRUSH only moves are rebuilt in the same way.
+        """
+        lost = [
+            operation.group in self.lost_groups_at_start
+            for operation, _ in self._rounds
+        ]
+        return self.is_rebuild & np.array(lost, dtype=np.bool_)
 
     @property
     def _rounds(self) -> Sequence[RecoveryRound]:

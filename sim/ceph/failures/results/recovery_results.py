@@ -97,8 +97,8 @@ def describe_repair(run: FaultRun) -> RepairNumbers:
     Shards that CRUSH moved and that were merely copied are left out. Costs that are accounted once per
     service, such as the log of a sync, are shared by number of operations.
     """
-    done = run.rounds_done & run.is_rebuild
-    ended = np.flatnonzero(run.operations_done & run.is_rebuild)
+    done = run.rounds_done & run.is_repair
+    ended = np.flatnonzero(run.operations_done & run.is_repair)
     operations = [run.rounds[index].operation for index in ended.tolist()]
     objects = {(operation.group, operation.item) for operation in operations}
     pending_count = run.lost_objects_at_start - len(objects)
