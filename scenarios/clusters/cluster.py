@@ -245,6 +245,11 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
     warnings += count_warnings(counts, reported, documents)
     warnings += _state_warnings(osd_map)
     warnings += _ratio_warnings(dump)
+    if dump.stretch_mode.stretch_mode_enabled:
+        warnings.append(
+            "osdmap: stretch mode: placement and capacity follow the map. What it does when a site fails is "
+            "left out; a scenario with cluster.stretch simulates that"
+        )
     return ImportedCluster(
         file=documents.osd_map_file,
         version=version,

@@ -266,6 +266,12 @@ class PrimaryChoice(ReportPart):
     osd: OsdSlot = _required("osd", "primary_osd", "primary")
 
 
+class StretchMode(ReportPart):
+    """Whether two sites and a tiebreaker run in stretch mode, since Ceph 16."""
+
+    stretch_mode_enabled: bool = False
+
+
 class OsdMapDump(ReportPart):
     """The OSD map."""
 
@@ -280,6 +286,7 @@ class OsdMapDump(ReportPart):
     pg_upmap_primaries: list[PrimaryChoice] = []
     pg_temp: list[OsdList] = []
     primary_temp: list[PrimaryChoice] = []
+    stretch_mode: StretchMode = StretchMode()
 
 
 # The CRUSH map: `ceph osd crush dump`. `stripesim.models.placement.map_from_dump` interprets it.

@@ -369,6 +369,10 @@ def test_broken_parts_are_named_with_their_key(tmp_path, change, said):
             "pool reps: flag hashpspool is missing",
         ),
         (
+            lambda d: d["osdmap"].update(stretch_mode={"stretch_mode_enabled": True}),
+            "osdmap: stretch mode",
+        ),
+        (
             lambda d: d["osdmap"].update(full_ratio=0.8),
             "nearfull_ratio 0.85, backfillfull_ratio 0.9, full_ratio 0.8: out of order "
             "(OSD_OUT_OF_ORDER_FULL). OSDs raise each to the one before it, so they act at 0.85, 0.9 and 0.9",
