@@ -4,6 +4,7 @@ import datetime
 import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -82,8 +83,20 @@ def code_files(scenario: Scenario) -> dict[str, Any]:
 
 
 def outside_of(scenario: Scenario) -> list[Problem]:
-    """List the values of a scenario outside the calibrated range of its parameter set."""
+    """List the values of a scenario outside the calibrated range of its parameter set, each once."""
+    covered = calibrated_range(cluster_set(scenario))
+    outside = [
+        _with_key_of_loads(problem, scenario)
+        for load in scenario.loads
+        for problem in covered.problems(_compared_values(scenario, load))
+    ]
+    return [*dict.fromkeys(outside), *_unmeasured_sites(scenario)]
+
+
+def _compared_values(scenario: Scenario, load: WorkloadSpec) -> dict[str, Any]:
+    """Return the nested values of a scenario under one of its loads, without keys that the load ignores."""
     asked = scenario.model_dump(mode="json")
+    asked["workload"] = load.model_dump(mode="json")
     # Hosts that differ are groups.
     cluster = scenario.cluster
     asked["cluster"] |= {
@@ -91,23 +104,26 @@ def outside_of(scenario: Scenario) -> list[Problem]:
         "osds_per_host": list(dict.fromkeys(cluster.of_hosts("osds"))),
         "cores_per_host": list(dict.fromkeys(cluster.of_hosts("cores"))),
     }
-    # Do not check keys that this kind of workload ignores.
-    workload = scenario.workload
-    if workload.kind in ("trace", "s3"):
+    if load.kind in ("trace", "s3"):
         asked["workload"].pop("block_sizes_bytes")
-    if not workload.is_s3:
+    if not load.is_s3:
         asked["workload"].pop("object_sizes_bytes")
-    elif workload.is_closed:
+    elif load.is_closed:
         # A set with costs of gateways was calibrated on closed loops of objects, too.
         asked["workload"].pop("kind")
-    if workload.is_open or (workload.kind == "trace" and workload.replay == "recorded"):
+    if load.is_open or (load.kind == "trace" and load.replay == "recorded"):
         asked["workload"].pop("queue_depth")
     if cluster.crush_map is not None:
         asked["cluster"] |= _hosts_of_map(scenario)
-    return [
-        *calibrated_range(cluster_set(scenario)).problems(asked),
-        *_unmeasured_sites(scenario),
-    ]
+    return asked
+
+
+def _with_key_of_loads(problem: Problem, scenario: Scenario) -> Problem:
+    """Return a problem whose key is that of `[[workloads]]` where a scenario has several."""
+    table, _, key = problem.key.partition(".")
+    if table != "workload" or not scenario.workloads:
+        return problem
+    return replace(problem, key=f"workloads.{key}")
 
 
 def range_lines(outside: Iterable[Problem]) -> list[str]:
