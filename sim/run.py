@@ -730,7 +730,7 @@ def _result(
     whole_run = _scope(prepared, run, loads)
     parts = []
     if len(loads) > 1:
-        parts = [_scope(prepared, run, [load]) for load in loads]
+        parts = [_part(prepared, run, load, whole_run) for load in loads]
     latencies_ns = whole_run.requested.latencies_ns
     latency_ns = int(latencies_ns.sum())
     uses = resource_use(prepared.pool.cluster, run, latency_ns)
@@ -816,6 +816,15 @@ def _scope(
         warm_up=prepared.settings.warm_up,
     )
     return replace(scope, window=window)
+
+
+def _part(
+    prepared: PreparedRun, run: EngineRun, load: WorkloadRun, whole: RowScope
+) -> RowScope:
+    """Return what the row of one of several workloads covers."""
+    scope = _scope(prepared, run, [load])
+    uses = max(1, whole.counted["uses"])
+    return replace(scope, wakes_fraction=load.counted["uses"] / uses)
 
 
 def _row(

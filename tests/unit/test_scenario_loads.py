@@ -112,6 +112,11 @@ def test_simultaneous_workloads_have_a_row_each_and_one_in_total() -> None:
     assert rows[1]["offered_iops"] is None
     assert rows[2]["offered_iops"] is None
     assert json.loads(json.dumps(result.to_json()))["rows"][1]["workload"] == "backup"
+    # Wake-ups of shared threads are divided among the workloads: their rows add up to the total.
+    for column in ("context_switches_per_op", "cpu_ns_per_op"):
+        each = [row[column] * row["requests"] for row in rows]
+        assert each[0] + each[1] == pytest.approx(each[2], rel=1e-4)
+        assert min(each) > 0
 
 
 @pytest.mark.parametrize(
