@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stripesim.cli.app import app
+from stripesim.models.placement import build_map, map_to_text
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.problems import RefusedError, ScenarioError
 from stripesim.scenarios.answers.rehearse import rehearse as rehearsing
@@ -35,7 +36,7 @@ from stripesim.scenarios.answers.rehearse.variants import (
 )
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import build_cell
-from stripesim.scenarios.cells.changes import planned_changes
+from stripesim.scenarios.cells.changes import check_changes, planned_changes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import (
     crush_of,
@@ -411,6 +412,37 @@ requests = 1
     add = '[[changes]]\nkind = "add"\nhosts = 1\n'
     with pytest.raises(ScenarioError, match=r"changes.weight: got nothing .* wanted"):
         rehearse(scenario(add, text=text))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        'kind = "out"\nosds = [8]',
+        'kind = "weight"\nosds = [8]\nweight = 1.0',
+        'kind = "remove"\nhosts = [4]',
+        'kind = "remove"\nhosts = ["host4"]',
+        'kind = "restart"\nhosts = [4]',
+    ],
+)
+def test_what_a_later_change_adds_does_not_exist_yet(tmp_path, change):
+    # Given a CRUSH map of hosts 0 to 3 with OSDs 0 to 7, so that the new host is 4, with OSDs 8 and 9
+    crush = tmp_path / "crush.txt"
+    crush.write_text(map_to_text(build_map(hosts=4, osds_per_host=2)))
+    text = f'''
+schemes = ["rep:3"]
+[cluster]
+pg_num = 8
+crush_map = "{crush}"
+crush_rule = "rep"
+[workload]
+requests = 1
+'''
+    add = '[[changes]]\nkind = "add"\nhosts = 1\n'
+    this = f"[[changes]]\n{change}\n"
+    with pytest.raises(ScenarioError, match=r"changes\.(hosts|osds): got .* by then"):
+        rehearse(scenario(this + add, text=text))
+    after = scenario(add + this, text=text)
+    check_changes(after, padded_osd_hosts(after))
 
 
 def test_the_command_prints_one_document(tmp_path):
