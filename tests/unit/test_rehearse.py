@@ -414,6 +414,42 @@ requests = 1
         rehearse(scenario(add, text=text))
 
 
+def test_a_rehearsal_ends_with_its_changes_while_scrubs_go_on(healthy_change):
+    scrubs = "[faults]\nscrub_interval_s = 600.0\n"
+    (change,) = rehearse(scenario(OUT + scrubs, text=LIGHT))["changes"]
+    assert change["duration_s"] == pytest.approx(healthy_change["duration_s"], rel=0.1)
+
+
+def test_a_rehearsal_does_not_wait_for_an_osd_that_returns_after_a_year():
+    # Given an OSD that stops as the change begins, on a cluster with 15 objects in each placement group
+    text = TEXT.replace('stored_bytes = "100GB"', 'stored_bytes = "2GB"')
+    failure = "[[faults.events]]\nat_s = 0.1\nosds = [9]\nreturn_s = 3e7\n"
+    limit = "[faults]\ndown_out_interval_s = 20.0\n"
+    (change,) = rehearse(scenario(OUT + limit + failure, text=text))["changes"]
+    # Then the simulation ends once the change is made and the cluster is clean.
+    assert 0 < change["duration_s"] < 60
+
+
+def test_failures_leave_the_times_of_a_part_of_the_objects_unknown():
+    # Given an OSD that is down for 20 s, and placement groups of which 4 of 745 objects are simulated
+    failure = "[[faults.events]]\nat_s = 0.1\nosds = [9]\nreturn_s = 20\n"
+    document = rehearse(scenario(OUT + failure, text=LOADED))
+    # Then these 20 s are not multiplied by 745 / 4.
+    (change,) = document["changes"]
+    assert change["duration_s"] is None
+    assert change["bytes_moved"] > 0
+    assert any("OSDs fail" in line for line in document["warnings"])
+
+
+def test_a_rehearsal_with_scrubs_ends_if_the_cluster_never_becomes_clean():
+    # Given six shards and two hosts that stay
+    drain = '[[changes]]\nkind = "remove"\nhosts = [0, 1, 2, 3, 4, 5]\n'
+    faults = "[faults]\nscrub_interval_s = 600.0\n"
+    for text in (TEXT, LIGHT):
+        (change,) = rehearse(scenario(drain + faults, text=text))["changes"]
+        assert change["duration_s"] is None
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -224,6 +224,7 @@ def _rehearsed(
             *_other_data_warnings(movements[0].up_before, first, whole),
             *_log_warnings(scenario, first, whole, limits.log_entries_min_count),
             *_overtaken_warnings(movements, named, first),
+            *_interrupted_warnings(first, whole),
             *_unfinished_warnings(runs[:profiles_count]),
             *_queue_warnings(runs[:profiles_count]),
             *_client_warnings(scenario),
@@ -462,7 +463,7 @@ def _durations_s(
     sampled_s: float | None = simulated["duration_s"]
     names = (*DURATIONS, *SIMULATED_ENDS)
     durations: dict[str, float | None] = dict.fromkeys(names)
-    if _is_overtaken(exact, simulated):
+    if _is_overtaken(exact, simulated) or _is_interrupted(run.sample, whole):
         return durations
     object_s = object_time(simulated["backfills"])
     durations["duration_s"] = sampled_s
@@ -639,6 +640,21 @@ def _is_overtaken(exact: ExactMovement, simulated: Mapping[str, Any]) -> bool:
         bool(exact.movement.shards_count)
         and object_time(simulated["backfills"]) is None
     )
+
+
+def _is_interrupted(sample: Sample, whole: _Whole) -> bool:
+    """Return True if failures stop a part of the objects from moving for as long as they would stop all."""
+    return sample.has_failures and whole.is_sampled(sample)
+
+
+def _interrupted_warnings(sample: Sample, whole: _Whole) -> list[str]:
+    """Return a warning if times are unknown because failures interrupt a part of the objects."""
+    if not _is_interrupted(sample, whole):
+        return []
+    return [
+        "no times, because OSDs fail ([faults]) while only a part of the objects is simulated: the wait for "
+        "them is as long with all objects, and the time of an object is not known without it"
+    ]
 
 
 def _unfinished_warnings(runs: Sequence[_Run]) -> list[str]:
