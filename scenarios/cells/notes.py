@@ -25,11 +25,13 @@ from stripesim.scenarios.cells.models import cluster_set
 from stripesim.scenarios.cells.placement import crush_of, up_sets
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.schema.units import number_text
+from stripesim.scenarios.schema.units import bytes_text, number_text
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.observe.limits import resource_name
 from stripesim.sim.run import Run
 
+#: Bytes on OSDs for each byte of the pool, above which a warning tells of other data. Metadata is less.
+OTHER_DATA_MAX: Final = 1.15
 # Ratio of a rate to its bound that chance does not explain.
 _BURST = 1.05
 #: Requests for each one in flight from which the p50 and p99 of a saturated closed loop hardly change.
@@ -177,6 +179,7 @@ def client_notes(scenario: Scenario) -> list[str]:
 def scenario_warnings(scenario: Scenario, models: Models) -> list[str]:
     """Warn of assumptions and omissions of every answer about a scenario, except its calibrated range."""
     repairs = repair_warnings(scenario, models) if scenario.changes_during_run else []
+    repairs += _other_data_warnings(scenario)
     return [
         *hole_warnings(scenario),
         *inactive_warnings(scenario),
@@ -188,6 +191,34 @@ def scenario_warnings(scenario: Scenario, models: Models) -> list[str]:
         *object_map_warnings(scenario),
         *_arrival_warnings(scenario),
     ]
+
+
+def other_data_words(used_bytes: float, pool_bytes: float, stays: str) -> str | None:
+    """Return a sentence on data of other pools on the OSDs of a pool, or None if they hold little more."""
+    if used_bytes <= OTHER_DATA_MAX * pool_bytes:
+        return None
+    times = number_text(used_bytes / pool_bytes)
+    return (
+        f"OSDs hold {bytes_text(used_bytes)} (cluster.used_bytes), of which this pool has "
+        f"{bytes_text(pool_bytes)}. {stays}. As far as it belongs to other pools, their placement groups "
+        f"move as well in Ceph and share the reservations: up to about {times} times the bytes and the "
+        "time, and fuller OSDs"
+    )
+
+
+def _other_data_warnings(scenario: Scenario) -> list[str]:
+    """Warn of failures and repairs on OSDs that hold much more than the pool, since only that is rebuilt."""
+    if scenario.faults is None and scenario.repair is None:
+        return []
+    stored_bytes = max(scenario.cluster.stored_bytes or 0, scenario.images_bytes)
+    used_bytes = float(sum(scenario.cluster.used_bytes))
+    warnings = []
+    for name in scenario.schemes:
+        pool_bytes = stored_bytes * parse_scheme(name).storage_overhead
+        words = other_data_words(used_bytes, pool_bytes, "The rest is not rebuilt here")
+        if words is not None:
+            warnings.append(f"{name}: {words}")
+    return warnings
 
 
 def kernel_warnings(scenario: Scenario) -> list[str]:

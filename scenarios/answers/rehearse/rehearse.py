@@ -51,6 +51,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
     kernel_warnings,
     made_from,
+    other_data_words,
     outside_of,
     range_lines,
 )
@@ -59,7 +60,6 @@ from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import Cell, cells, row_name
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
-    bytes_text,
     duration_text,
     number_text,
 )
@@ -77,8 +77,6 @@ from stripesim.sim.observe.progress import OnStep, silent
 
 #: Most shards, counted once per PG, of changes that are also rehearsed with larger ``osd_max_backfills``.
 BACKFILLS_SHARDS_MAX: Final = 500
-#: Bytes on OSDs for each byte of the pool, above which a warning tells of other data. Metadata is less.
-OTHER_DATA_MAX: Final = 1.15
 # Interval of the duration within the simulation alone, by which settings are compared.
 SIMULATED_ENDS: Final = ("simulated_low_s", "simulated_high_s")
 # Field of the result → column of a simulated change. As in Ceph's counters, messages between OSDs on one host
@@ -554,14 +552,8 @@ def _other_data_warnings(
     shards_count = sum(osd != NO_OSD for up_set in up_sets for osd in up_set)
     pool_bytes = shards_count * whole.group_objects * whole.shard_bytes
     used_bytes = float(sample.fill.used_bytes.sum())
-    if used_bytes <= OTHER_DATA_MAX * pool_bytes:
-        return []
-    return [
-        f"OSDs hold {bytes_text(used_bytes)} (cluster.used_bytes), of which this pool has "
-        f"{bytes_text(pool_bytes)}. The rest stays where it is here. As far as it belongs to other pools, "
-        "their placement groups move as well in Ceph and share the reservations: up to about "
-        f"{number_text(used_bytes / pool_bytes)} times the bytes and the time, and fuller OSDs"
-    ]
+    words = other_data_words(used_bytes, pool_bytes, "The rest stays where it is here")
+    return [] if words is None else [words]
 
 
 def _log_warnings(
