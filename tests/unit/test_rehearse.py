@@ -481,6 +481,57 @@ requests = 1
     check_changes(after, padded_osd_hosts(after))
 
 
+@pytest.mark.parametrize(
+    ("scheme", "keys", "profile"),
+    [
+        ("rs:4,2", "", "k=4 m=2"),
+        ("clay:4,2,5", "", "plugin=clay k=4 m=2 d=5"),
+        ("lrc-ceph:4,2,3", "", "plugin=lrc k=4 m=2 l=3"),
+        ("shec:4,3,2", "", "plugin=shec k=4 m=3 c=2"),
+        (
+            "rs:4,2",
+            'failure_domain_erasure = "osd"\nstripe_unit_bytes = 16384\n',
+            "k=4 m=2 stripe_unit=16384 crush-failure-domain=osd",
+        ),
+    ],
+)
+def test_the_profile_of_a_new_pool_is_that_of_its_code(scheme, keys, profile):
+    text = TEXT.replace("[workload]", keys + "[workload]")
+    change = f'[[changes]]\nkind = "scheme"\nscheme = "{scheme}"\n'
+    first, *_ = commands_of(scenario(change, text=text), 0)
+    assert first == f"ceph osd erasure-code-profile set NEW-PROFILE {profile}"
+
+
+def test_new_osds_get_the_weight_that_is_simulated():
+    change = '[[changes]]\nkind = "add"\nhosts = 1\nosds_per_host = 1\nweight = 0.5\n'
+    first, second, *added, last, _ = commands_of(scenario(change), 0)
+    assert (first, second) == (
+        "ceph osd set norebalance",
+        "ceph config set osd osd_crush_initial_weight 0.5",
+    )
+    assert len(added) == 2
+    assert last == "ceph config rm osd osd_crush_initial_weight"
+
+
+def test_a_new_pool_has_the_flags_and_the_rule_that_are_simulated():
+    def commands(scheme, text):
+        change = f'[[changes]]\nkind = "scheme"\nscheme = "{scheme}"\n'
+        return commands_of(scenario(change, text=text), 0)
+
+    flag = "ceph osd pool set NEW allow_ec_optimizations true"
+    assert flag in commands("rs:4,2", TEXT.replace("quincy", "tentacle"))
+    assert flag not in commands("rs:4,2", TEXT)
+    on_osds = TEXT.replace(
+        "[workload]", 'failure_domain_replicated = "osd"\n[workload]'
+    )
+    rule, create, _ = commands("rep:3", on_osds)
+    assert rule == "ceph osd crush rule create-replicated NEW-RULE default osd"
+    assert create == "ceph osd pool create NEW 32 32 replicated NEW-RULE"
+    # Ceph has no plugin of the Xorbas form.
+    (only,) = commands("lrc:4,3,2", TEXT)
+    assert only.startswith("# Ceph has no plugin for lrc:4,3,2")
+
+
 def test_the_command_prints_one_document(tmp_path):
     file = tmp_path / "changes.toml"
     file.write_text(TEXT + OUT)
