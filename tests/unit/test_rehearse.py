@@ -502,6 +502,22 @@ def test_the_profile_of_a_new_pool_is_that_of_its_code(scheme, keys, profile):
     assert first == f"ceph osd erasure-code-profile set NEW-PROFILE {profile}"
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        # Eight hosts less two for six shards
+        ('kind = "remove"\nhosts = [0, 1]\n', "6 for 6 shards"),
+        ('kind = "remove"\nhosts = [0]\n', None),
+        ('kind = "scheme"\nscheme = "rs:6,2"\n', "8 for 8 shards"),
+        ('kind = "scheme"\nscheme = "rs:5,2"\n', None),
+    ],
+)
+def test_changes_that_leave_no_spare_host_say_so(change, told):
+    document = rehearse(scenario("[[changes]]\n" + change))
+    lines = [line for line in document["warnings"] if "no spare host" in line]
+    assert [told is not None and told in line for line in lines] == [True] * bool(told)
+
+
 def test_new_osds_get_the_weight_that_is_simulated():
     change = '[[changes]]\nkind = "add"\nhosts = 1\nosds_per_host = 1\nweight = 0.5\n'
     first, second, *added, last, _ = commands_of(scenario(change), 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from stripesim.calibration.ledger.duration_errors import duration_interval
@@ -25,6 +25,7 @@ from stripesim.scenarios.answers.rehearse.pool_copy import (
     COPY_WARNINGS,
     DURATIONS,
     rehearse_copy,
+    target_of_copy,
 )
 from stripesim.scenarios.answers.rehearse.restarts.restart import (
     rehearse_restart,
@@ -55,8 +56,17 @@ from stripesim.scenarios.cells.notes import (
     outside_of,
     range_lines,
 )
-from stripesim.scenarios.cells.placement import padded_osd_hosts
-from stripesim.scenarios.forms.capacity import drives_of
+from stripesim.scenarios.cells.placement import (
+    CRUSH_TYPES,
+    crush_of,
+    padded_osd_hosts,
+)
+from stripesim.scenarios.forms.capacity import (
+    Capacity,
+    capacity_of,
+    drives_of,
+    spare_words,
+)
 from stripesim.scenarios.schema.keys import Cell, cells, row_name
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
@@ -158,6 +168,7 @@ def _rehearsed_copy(
         "timeline": None,
         "warnings": [
             *_fill_warnings([row], ["change 0 (scheme)"]),
+            *_new_pool_warnings(scenario),
             *COPY_WARNINGS,
             *_range_warnings(scenario),
         ],
@@ -219,6 +230,7 @@ def _rehearsed(
         "warnings": [
             *_fill_warnings(rows, named),
             *_warnings(movements, named, first, whole),
+            *_spare_warnings(scenario, cell.scheme, movements[-1].up_after),
             *_other_data_warnings(movements[0].up_before, first, whole),
             *_log_warnings(scenario, first, whole, limits.log_entries_min_count),
             *_overtaken_warnings(movements, named, first),
@@ -541,6 +553,39 @@ def _warnings(
             "the fill of OSDs is not known without cluster.drive_bytes, their capacity"
         )
     return warnings
+
+
+def _spare_warnings(
+    scenario: Scenario, scheme: str, up_after: Sequence[UpSet]
+) -> list[str]:
+    """Return a warning if the changes leave no spare failure domain."""
+    held = _capacity(scenario, scheme)
+    with_shards = {osd for up_set in up_after for osd in up_set} - {NO_OSD}
+    if held.where or any(NO_OSD in up_set for up_set in up_after):
+        # Sites have a number of domains each. A pool with too few domains has a warning of its own.
+        return []
+    kind = CRUSH_TYPES.get(held.domain, held.domain)
+    named = crush_of(scenario).domains(kind)
+    domains = {named.get(osd, osd) for osd in with_shards}
+    return _no_spare_words(replace(held, domains=len(domains)))
+
+
+def _new_pool_warnings(scenario: Scenario) -> list[str]:
+    """Return a warning if the pool of another scheme has no spare failure domain."""
+    new = target_of_copy(scenario)
+    return _no_spare_words(_capacity(new, new.schemes[0]))
+
+
+def _capacity(scenario: Scenario, scheme: str) -> Capacity:
+    models = build_models(scenario)
+    drives = drives_of(scenario, models)
+    return capacity_of(scenario, scheme, models, drives, with_loss=False)
+
+
+def _no_spare_words(held: Capacity) -> list[str]:
+    if held.width == 1 or held.spare_domains > 0:
+        return []
+    return [f"after the changes, {spare_words(held)}"]
 
 
 def _other_data_warnings(
