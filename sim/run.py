@@ -737,14 +737,18 @@ def _result(
     travelling = 0.0
     if faults is None:
         travelling = travel_fraction(prepared.pool.cluster, run, latency_ns)
-    limits = limits_of_run(
-        uses,
-        is_closed=whole_run.is_closed,
-        is_saturated=bool(whole_run.offered.is_saturated),
-        travelling=travelling,
-    )
+
+    def limits_for(scope: RowScope) -> RunLimits:
+        return limits_of_run(
+            uses,
+            is_closed=scope.is_closed,
+            is_saturated=bool(scope.offered.is_saturated),
+            travelling=travelling,
+        )
+
+    limits = limits_for(whole_run)
     row = _row(prepared, run, whole_run, limits, faults)
-    load_rows = [_row(prepared, run, part, limits) for part in parts]
+    load_rows = [_row(prepared, run, part, limits_for(part)) for part in parts]
     background = tuple(
         account(stream, prepared.book) for stream in prepared.background_of(run)
     )

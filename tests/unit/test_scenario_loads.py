@@ -119,6 +119,15 @@ def test_simultaneous_workloads_have_a_row_each_and_one_in_total() -> None:
         assert min(each) > 0
 
 
+def test_a_closed_loop_beside_arrivals_is_limited_by_its_latency() -> None:
+    # Given a client that keeps one request in flight beside Poisson arrivals, on an idle cluster
+    light = TWO.replace("queue_depth = 4", "queue_depth = 1").replace("2000", "100")
+    few = light.replace("clients = 2", "clients = 1").replace('"1MiB"', '"4k"')
+    arrivals, loop, _ = run_scenario(parse_scenario(few)).rows.to_dicts()
+    # Then all arrivals are served, and a faster cluster would serve more requests of the loop.
+    assert (arrivals["bottleneck"], loop["bottleneck"]) == ("none", "latency")
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
