@@ -518,6 +518,19 @@ def test_changes_that_leave_no_spare_host_say_so(change, told):
     assert [told is not None and told in line for line in lines] == [True] * bool(told)
 
 
+def test_a_change_that_undoes_the_one_before_it_moves_nothing():
+    # Given an OSD that is out, and in again before peering ends: its shards never left it.
+    back = '[[changes]]\nkind = "in"\nosds = [5]\nat_s = 0.1\n'
+    out = OUT + "at_s = 0.0\n"
+    document = rehearse(scenario(out + back))
+    _, undone = document["changes"]
+    assert undone["duration_s"] is None
+    (line,) = [line for line in document["warnings"] if "change 1 (in)" in line]
+    # No change follows.
+    assert "so none moves" in line
+    assert "next change" not in line
+
+
 def test_new_osds_get_the_weight_that_is_simulated():
     change = '[[changes]]\nkind = "add"\nhosts = 1\nosds_per_host = 1\nweight = 0.5\n'
     first, second, *added, last, _ = commands_of(scenario(change), 0)

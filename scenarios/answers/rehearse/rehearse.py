@@ -662,13 +662,24 @@ def _settings_commands(scenario: Scenario, weighed: Mapping[str, Any]) -> list[s
 def _overtaken_warnings(
     movements: Sequence[ExactMovement], named: Sequence[str], sample: Sample
 ) -> list[str]:
-    """Return a warning for each change whose data moves only with that of a later change."""
-    return [
-        f"{name}: no time, because the next change (at_s) begins before its data moves, and both move "
-        "together. Leave at_s out to rehearse one after the other"
-        for name, each, row in zip(named, movements, sample.rows, strict=False)
-        if row["clean_s"] is not None and _is_overtaken(each, row)
-    ]
+    """Return a warning for each change without a time, because its data does not move on its own."""
+    last = len(movements) - 1
+    warnings = []
+    for number, (name, each, row) in enumerate(
+        zip(named, movements, sample.rows, strict=False)
+    ):
+        if row["clean_s"] is None or not _is_overtaken(each, row):
+            continue
+        why = "the next change (at_s) begins before its data moves, and both move together"
+        if number == last:
+            why = (
+                "it begins (at_s) before the changes before it have moved its data, so none moves: the "
+                "shards and bytes are those of a clean cluster"
+            )
+        warnings.append(
+            f"{name}: no time, because {why}. Leave at_s out to rehearse one after the other"
+        )
+    return warnings
 
 
 def _is_overtaken(exact: ExactMovement, simulated: Mapping[str, Any]) -> bool:
