@@ -531,6 +531,17 @@ def test_a_change_that_undoes_the_one_before_it_moves_nothing():
     assert "next change" not in line
 
 
+@pytest.mark.parametrize("overlaps", [True, False])
+def test_changes_that_overlap_last_less_than_their_sum(overlaps):
+    # Given two OSDs that are out, the second while the first is being emptied, or once it is empty
+    at = "at_s = 5.0\n" if overlaps else ""
+    second = '[[changes]]\nkind = "out"\nosds = [8]\n' + at
+    document = rehearse(scenario(OUT + second, text=LOADED))
+    assert None not in [change["duration_s"] for change in document["changes"]]
+    lines = [line for line in document["warnings"] if "changes overlap" in line]
+    assert bool(lines) == overlaps
+
+
 def test_new_osds_get_the_weight_that_is_simulated():
     change = '[[changes]]\nkind = "add"\nhosts = 1\nosds_per_host = 1\nweight = 0.5\n'
     first, second, *added, last, _ = commands_of(scenario(change), 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final
 
 from stripesim.calibration.ledger.duration_errors import duration_interval
@@ -235,6 +236,7 @@ def _rehearsed(
             *_log_warnings(scenario, first, whole, limits.log_entries_min_count),
             *_overtaken_warnings(movements, named, first),
             *_interrupted_warnings(first, whole),
+            *_overlap_warnings(first, is_summed=weighed is not None),
             *_unfinished_warnings(runs[:profiles_count]),
             *_queue_warnings(runs[:profiles_count]),
             *_client_warnings(scenario),
@@ -688,6 +690,20 @@ def _is_overtaken(exact: ExactMovement, simulated: Mapping[str, Any]) -> bool:
         bool(exact.movement.shards_count)
         and object_time(simulated["backfills"]) is None
     )
+
+
+def _overlap_warnings(sample: Sample, *, is_summed: bool) -> list[str]:
+    """Return a warning if the duration of all changes counts times twice that changes share."""
+    overlaps = any(
+        earlier["clean_s"] is not None and later["at_s"] < earlier["clean_s"]
+        for earlier, later in pairwise(sample.rows)
+    )
+    if not (overlaps and is_summed):
+        return []
+    return [
+        "changes overlap (at_s): each lasts until the cluster is clean after all of them, so the duration of "
+        "all changes together is shorter than the sum by which settings are compared"
+    ]
 
 
 def _is_interrupted(sample: Sample, whole: _Whole) -> bool:
