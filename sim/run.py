@@ -730,21 +730,25 @@ def _result(
     whole_run = _scope(prepared, run, loads)
     parts = []
     if len(loads) > 1:
-        parts = [_scope(prepared, run, [load]) for load in loads]
+        parts = [_part(prepared, run, load, whole_run) for load in loads]
     latencies_ns = whole_run.requested.latencies_ns
     latency_ns = int(latencies_ns.sum())
     uses = resource_use(prepared.pool.cluster, run, latency_ns)
     travelling = 0.0
     if faults is None:
         travelling = travel_fraction(prepared.pool.cluster, run, latency_ns)
-    limits = limits_of_run(
-        uses,
-        is_closed=whole_run.is_closed,
-        is_saturated=bool(whole_run.offered.is_saturated),
-        travelling=travelling,
-    )
+
+    def limits_for(scope: RowScope) -> RunLimits:
+        return limits_of_run(
+            uses,
+            is_closed=scope.is_closed,
+            is_saturated=bool(scope.offered.is_saturated),
+            travelling=travelling,
+        )
+
+    limits = limits_for(whole_run)
     row = _row(prepared, run, whole_run, limits, faults)
-    load_rows = [_row(prepared, run, part, limits) for part in parts]
+    load_rows = [_row(prepared, run, part, limits_for(part)) for part in parts]
     background = tuple(
         account(stream, prepared.book) for stream in prepared.background_of(run)
     )
@@ -816,6 +820,15 @@ def _scope(
         warm_up=prepared.settings.warm_up,
     )
     return replace(scope, window=window)
+
+
+def _part(
+    prepared: PreparedRun, run: EngineRun, load: WorkloadRun, whole: RowScope
+) -> RowScope:
+    """Return what the row of one of several workloads covers."""
+    scope = _scope(prepared, run, [load])
+    uses = max(1, whole.counted["uses"])
+    return replace(scope, wakes_fraction=load.counted["uses"] / uses)
 
 
 def _row(

@@ -179,22 +179,25 @@ def _last_weight(crush: CrushMap) -> int | None:
 
 
 def _check(scenario: Scenario, index: int, osd_hosts: IntArray) -> None:
+    """Refuse OSDs and hosts that do not exist when a change begins."""
     change = scenario.changes[index]
-    known = {device.id for device in grown_map_of(scenario).crush.devices}
+    grown = grown_map_of(scenario)
+    later = [osd for hosts in grown.new_osds[index:] for osds in hosts for osd in osds]
+    known = {device.id for device in grown.crush.devices}.difference(later)
     out = osds_out(scenario)
     for place, osd in enumerate(change.osds or ()):
         where = f"changes.{index}.osds.{place}"
         if osd not in known:
-            raise scenario.problem(where, f"{osd}", "an OSD of the CRUSH map")
+            raise scenario.problem(where, f"{osd}", "an OSD of the CRUSH map by then")
         if osd in out and change.kind in ("out", "in"):
             got = f"{osd}, which cluster.osd_reweights has out"
             raise scenario.problem(where, got, "an OSD of another weight")
     if not isinstance(change.hosts, tuple):
         return
-    hosts_count = int(osd_hosts.max()) + 1
-    for place, host in enumerate(change.hosts):
-        if isinstance(host, int) and host >= hosts_count:
+    hosts_count = int(osd_hosts.max()) + 1 - len(np.unique(osd_hosts[later]))
+    for place, host in enumerate(drained_hosts(scenario, index)):
+        # New hosts have the last numbers.
+        if host >= hosts_count:
             where = f"changes.{index}.hosts.{place}"
-            raise scenario.problem(
-                where, f"{host}", f"a host from 0 to {hosts_count - 1}"
-            )
+            wanted = f"a host that exists by then, from 0 to {hosts_count - 1}"
+            raise scenario.problem(where, str(change.hosts[place]), wanted)

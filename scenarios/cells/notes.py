@@ -4,6 +4,7 @@ import datetime
 import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +31,8 @@ from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.observe.limits import resource_name
 from stripesim.sim.run import Run
 
+#: Bytes on OSDs for each byte of the pool, above which a warning tells of other data. Metadata is less.
+OTHER_DATA_MAX: Final = 1.15
 # Ratio of a rate to its bound that chance does not explain.
 _BURST = 1.05
 #: Requests for each one in flight from which the p50 and p99 of a saturated closed loop hardly change.
@@ -83,8 +86,20 @@ def code_files(scenario: Scenario) -> dict[str, Any]:
 
 
 def outside_of(scenario: Scenario) -> list[Problem]:
-    """List the values of a scenario outside the calibrated range of its parameter set."""
+    """List the values of a scenario outside the calibrated range of its parameter set, each once."""
+    covered = calibrated_range(cluster_set(scenario))
+    outside = [
+        _with_key_of_loads(problem, scenario)
+        for load in scenario.loads
+        for problem in covered.problems(_compared_values(scenario, load))
+    ]
+    return [*dict.fromkeys(outside), *_unmeasured_sites(scenario)]
+
+
+def _compared_values(scenario: Scenario, load: WorkloadSpec) -> dict[str, Any]:
+    """Return the nested values of a scenario under one of its loads, without keys that the load ignores."""
     asked = scenario.model_dump(mode="json")
+    asked["workload"] = load.model_dump(mode="json")
     # Hosts that differ are groups.
     cluster = scenario.cluster
     asked["cluster"] |= {
@@ -92,23 +107,26 @@ def outside_of(scenario: Scenario) -> list[Problem]:
         "osds_per_host": list(dict.fromkeys(cluster.of_hosts("osds"))),
         "cores_per_host": list(dict.fromkeys(cluster.of_hosts("cores"))),
     }
-    # Do not check keys that this kind of workload ignores.
-    workload = scenario.workload
-    if workload.kind in ("trace", "s3"):
+    if load.kind in ("trace", "s3"):
         asked["workload"].pop("block_sizes_bytes")
-    if not workload.is_s3:
+    if not load.is_s3:
         asked["workload"].pop("object_sizes_bytes")
-    elif workload.is_closed:
+    elif load.is_closed:
         # A set with costs of gateways was calibrated on closed loops of objects, too.
         asked["workload"].pop("kind")
-    if workload.is_open or (workload.kind == "trace" and workload.replay == "recorded"):
+    if load.is_open or (load.kind == "trace" and load.replay == "recorded"):
         asked["workload"].pop("queue_depth")
     if cluster.crush_map is not None:
         asked["cluster"] |= _hosts_of_map(scenario)
-    return [
-        *calibrated_range(cluster_set(scenario)).problems(asked),
-        *_unmeasured_sites(scenario),
-    ]
+    return asked
+
+
+def _with_key_of_loads(problem: Problem, scenario: Scenario) -> Problem:
+    """Return a problem whose key is that of `[[workloads]]` where a scenario has several."""
+    table, _, key = problem.key.partition(".")
+    if table != "workload" or not scenario.workloads:
+        return problem
+    return replace(problem, key=f"workloads.{key}")
 
 
 def range_lines(outside: Iterable[Problem]) -> list[str]:
@@ -162,6 +180,7 @@ def client_notes(scenario: Scenario) -> list[str]:
 def scenario_warnings(scenario: Scenario, models: Models) -> list[str]:
     """Warn of assumptions and omissions of every answer about a scenario, except its calibrated range."""
     repairs = repair_warnings(scenario, models) if scenario.changes_during_run else []
+    repairs += _other_data_warnings(scenario)
     return [
         *hole_warnings(scenario),
         *inactive_warnings(scenario),
@@ -174,6 +193,34 @@ def scenario_warnings(scenario: Scenario, models: Models) -> list[str]:
         *object_map_warnings(scenario),
         *_arrival_warnings(scenario),
     ]
+
+
+def other_data_words(used_bytes: float, pool_bytes: float, stays: str) -> str | None:
+    """Return a sentence on data of other pools on the OSDs of a pool, or None if they hold little more."""
+    if used_bytes <= OTHER_DATA_MAX * pool_bytes:
+        return None
+    times = number_text(used_bytes / pool_bytes)
+    return (
+        f"OSDs hold {bytes_text(used_bytes)} (cluster.used_bytes), of which this pool has "
+        f"{bytes_text(pool_bytes)}. {stays}. As far as it belongs to other pools, their placement groups "
+        f"move as well in Ceph and share the reservations: up to about {times} times the bytes and the "
+        "time, and fuller OSDs"
+    )
+
+
+def _other_data_warnings(scenario: Scenario) -> list[str]:
+    """Warn of failures and repairs on OSDs that hold much more than the pool, since only that is rebuilt."""
+    if scenario.faults is None and scenario.repair is None:
+        return []
+    stored_bytes = max(scenario.cluster.stored_bytes or 0, scenario.images_bytes)
+    used_bytes = float(sum(scenario.cluster.used_bytes))
+    warnings = []
+    for name in scenario.schemes:
+        pool_bytes = stored_bytes * parse_scheme(name).storage_overhead
+        words = other_data_words(used_bytes, pool_bytes, "The rest is not rebuilt here")
+        if words is not None:
+            warnings.append(f"{name}: {words}")
+    return warnings
 
 
 def kernel_warnings(scenario: Scenario) -> list[str]:

@@ -599,6 +599,16 @@ def check_room(scenario: Scenario, models: Models) -> None:
     _check_room(scenario, _capacities(scenario, models))
 
 
+def images_that_fit(scenario: Scenario, models: Models) -> dict[str, int]:
+    """Return how many images of `[workload]` fit at the full ratio [count], by scheme, where it is known."""
+    image_bytes = scenario.image_stride_bytes(scenario.workload)
+    return {
+        held.scheme: int(held.usable_bytes_full // image_bytes)
+        for held in _capacities(scenario, models)
+        if held.usable_bytes_full is not None
+    }
+
+
 def _capacities(scenario: Scenario, models: Models) -> list[Capacity]:
     """Return the capacity of each scheme, without that of bare copies."""
     drives = drives_of(scenario, models)

@@ -105,7 +105,7 @@ def request_words(op: str, pattern: str, sizes: Sequence[int] = ()) -> str:
     >>> request_words("write", "rand", [4096]), request_words("trace", "trace")
     ('Random writes, 4 KiB', 'Requests of the trace')
     """
-    request_name = "Requests of the trace" if op == "trace" else kind_words(op, pattern)
+    request_name = kind_words(op, pattern)
     if op == "trace" or not sizes:
         return request_name
     return f"{request_name}, {' to '.join(dict.fromkeys(map(size_text, (min(sizes), max(sizes)))))}"

@@ -156,7 +156,10 @@ def woken_ns(cluster: Cluster, run: EngineRun) -> IntArray:
 
 
 def with_wake_ups(
-    cluster: Cluster, run: EngineRun, counted: dict[str, int]
+    cluster: Cluster,
+    run: EngineRun,
+    counted: dict[str, int],
+    wakes_fraction: float = 1.0,
 ) -> dict[str, int]:
     """Add wake-ups of threads to the counters of a run.
 
@@ -168,6 +171,8 @@ def with_wake_ups(
         The engine's result.
     counted
         Counters without wake-ups.
+    wakes_fraction
+        Part of the run's wake-ups to add [0 to 1].
 
     Returns
     -------
@@ -180,12 +185,14 @@ def with_wake_ups(
     sleeps["worker"] = round(sleeps["worker"] * threads.queue_wakes_count)
     # The key-value thread wakes the threads that write and flush.
     in_syncs = round(sleeps["kv"] * threads.sync_wakes_count)
-    voluntary = counted["context_switches"] + sum(sleeps.values()) + in_syncs
+    woken = round((sum(sleeps.values()) + in_syncs) * wakes_fraction)
+    voluntary = counted["context_switches"] + woken
     preemptions = round(voluntary * threads.preemptions_per_wake_count)
+    waking_ns = int(woken_ns(cluster, run).sum())
     return {
         **counted,
         "context_switches": voluntary + preemptions,
-        "cpu_ns": counted["cpu_ns"] + int(woken_ns(cluster, run).sum()),
+        "cpu_ns": counted["cpu_ns"] + round(waking_ns * wakes_fraction),
     }
 
 
@@ -255,7 +262,7 @@ def describe(
     ResultRow
         The row.
     """
-    counted = with_wake_ups(cluster, run, scope.counted)
+    counted = with_wake_ups(cluster, run, scope.counted, scope.wakes_fraction)
     requested = scope.requested
     offered = scope.offered
     window = scope.window

@@ -73,6 +73,9 @@ class RowScope:
         What their open loops offered.
     window
         The part of the run to measure, or None if no request completed.
+    wakes_fraction
+        Its part of the wake-ups of threads [0 to 1]. A thread wakes for requests of several workloads, so
+        each workload has the part of the uses of resources that its requests make.
     """
 
     loads: Sequence[WorkloadRun]
@@ -80,6 +83,7 @@ class RowScope:
     counted: dict[str, int]
     offered: OfferedLoad
     window: Window | None
+    wakes_fraction: float = 1.0
 
     @property
     def is_closed(self) -> bool:

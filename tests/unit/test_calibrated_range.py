@@ -185,6 +185,23 @@ def test_the_form_hides_unused_keys_of_a_workload():
     assert keys == ["workload.kind"]
 
 
+def test_each_of_several_workloads_is_compared_and_the_table_that_none_runs_is_not():
+    # Given [workload] with 256 requests in flight, its default, which no workload inherits
+    text = (
+        'schemes = ["rep:3"]\n[workload]\nduration_s = 1.0\npatterns = ["rand"]\n'
+        '[[workloads]]\nname = "a"\nread_fraction = 0.5\nqueue_depth = {depth}\n'
+        '[[workloads]]\nname = "b"\nread_fraction = 0.5\nkind = "{kind}"\n{keys}\n'
+    )
+    inside = text.format(depth=8, kind="closed", keys="queue_depth = 16")
+    assert outside_of(parse_scenario(inside)) == []
+    outside = text.format(depth=999, kind="open", keys="rate_per_s = 10.0")
+    problems = outside_of(parse_scenario(outside))
+    assert {problem.key: problem.got for problem in problems} == {
+        "workloads.queue_depth": "999",
+        "workloads.kind": "open",
+    }
+
+
 def test_several_scenarios_give_each_line_once():
     sets = ['schemes=["rs:5,3"]', "cluster.osds_per_host=9"]
     one, other = (

@@ -409,3 +409,26 @@ def test_three_copies_are_safe_up_to_nearfull_with_a_host_gone(hosts, spare):
     assert held.spare_domains == spare
     assert held.usable_bytes_safe == pytest.approx(0.85 * 8e12, rel=0.02)
     assert held.steps[-1].left_bytes == pytest.approx(held.usable_bytes_safe)
+
+
+@pytest.mark.parametrize(
+    ("keys", "warned"),
+    [
+        ("[[faults.events]]\nosds = [1]\nat_s = 0.1\n", True),
+        ("[repair]\nlost_osds = [1]\n", True),
+        ("", False),
+    ],
+)
+def test_a_recovery_says_what_other_pools_hold(keys, warned):
+    # Given 8 OSDs of 30 GB each, 240 GB, of which a pool of 40 GB holds 120 GB under three copies
+    text = (
+        'schemes = ["rep:3"]\n[cluster]\nhosts = 4\nosds_per_host = 2\npg_num = 32\nstored_bytes = "40GB"\n'
+        f"used_bytes = [{', '.join(['30000000000'] * 8)}]\n"
+        f'[workload]\nduration_s = 1.0\nimage_bytes = "1GB"\n{keys}'
+    )
+    scenario = parse_scenario(text)
+    lines = warnings_of(scenario, build_models(scenario))
+    named = [line for line in lines if "other pools" in line]
+    assert bool(named) == warned
+    # Then twice as much moves as is simulated.
+    assert all("240 GB" in line and "about 2 times" in line for line in named)

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from stripesim.models.problems import MeasuredError
-from stripesim.scenarios.answers.check.answer import assumptions_of
+from stripesim.scenarios.answers.check.answer import assumptions_of, sentence_of
 from stripesim.scenarios.answers.check.causes import CAUSES, limits_clients
 from stripesim.scenarios.answers.check.check import check, distance, read_measurement
 from stripesim.scenarios.answers.check.rados_bench import (
@@ -223,6 +223,17 @@ def test_the_expected_number_is_expected(files):
     assert result.verdict == "as expected"
     assert result.leading.where == "inside"
     assert result.leading.predicted.predicted == pytest.approx(row.iops)
+
+
+def test_the_sentence_names_a_tail_that_is_not_as_expected(files):
+    # Given the expected rate, and a p99 of a second where the simulation has milliseconds
+    row = expected()
+    text = f"scheme,iops,latency_p99_ms\nrep:3,{row.iops!r},{{p99_ms}}\n"
+    slow = check(*files("m.csv", text.format(p99_ms=1000)))
+    assert slow.verdict == "as expected"
+    assert "p99 is above its expected range" in sentence_of(slow)
+    usual = check(*files("m.csv", text.format(p99_ms=row.latency_p99_ns / 1e6)))
+    assert "p99" not in sentence_of(usual)
 
 
 def test_the_clients_of_a_measurement_are_never_assumed_to_be_unlimited(files):

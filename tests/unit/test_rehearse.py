@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stripesim.cli.app import app
+from stripesim.models.placement import build_map, map_to_text
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.problems import RefusedError, ScenarioError
 from stripesim.scenarios.answers.rehearse import rehearse as rehearsing
@@ -35,7 +36,7 @@ from stripesim.scenarios.answers.rehearse.variants import (
 )
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import build_cell
-from stripesim.scenarios.cells.changes import planned_changes
+from stripesim.scenarios.cells.changes import check_changes, planned_changes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import (
     crush_of,
@@ -411,6 +412,164 @@ requests = 1
     add = '[[changes]]\nkind = "add"\nhosts = 1\n'
     with pytest.raises(ScenarioError, match=r"changes.weight: got nothing .* wanted"):
         rehearse(scenario(add, text=text))
+
+
+def test_a_rehearsal_ends_with_its_changes_while_scrubs_go_on(healthy_change):
+    scrubs = "[faults]\nscrub_interval_s = 600.0\n"
+    (change,) = rehearse(scenario(OUT + scrubs, text=LIGHT))["changes"]
+    assert change["duration_s"] == pytest.approx(healthy_change["duration_s"], rel=0.1)
+
+
+def test_a_rehearsal_does_not_wait_for_an_osd_that_returns_after_a_year():
+    # Given an OSD that stops as the change begins, on a cluster with 15 objects in each placement group
+    text = TEXT.replace('stored_bytes = "100GB"', 'stored_bytes = "2GB"')
+    failure = "[[faults.events]]\nat_s = 0.1\nosds = [9]\nreturn_s = 3e7\n"
+    limit = "[faults]\ndown_out_interval_s = 20.0\n"
+    (change,) = rehearse(scenario(OUT + limit + failure, text=text))["changes"]
+    # Then the simulation ends once the change is made and the cluster is clean.
+    assert 0 < change["duration_s"] < 60
+
+
+def test_failures_leave_the_times_of_a_part_of_the_objects_unknown():
+    # Given an OSD that is down for 20 s, and placement groups of which 4 of 745 objects are simulated
+    failure = "[[faults.events]]\nat_s = 0.1\nosds = [9]\nreturn_s = 20\n"
+    document = rehearse(scenario(OUT + failure, text=LOADED))
+    # Then these 20 s are not multiplied by 745 / 4.
+    (change,) = document["changes"]
+    assert change["duration_s"] is None
+    assert change["bytes_moved"] > 0
+    assert any("OSDs fail" in line for line in document["warnings"])
+
+
+def test_a_rehearsal_with_scrubs_ends_if_the_cluster_never_becomes_clean():
+    # Given six shards and two hosts that stay
+    drain = '[[changes]]\nkind = "remove"\nhosts = [0, 1, 2, 3, 4, 5]\n'
+    faults = "[faults]\nscrub_interval_s = 600.0\n"
+    for text in (TEXT, LIGHT):
+        (change,) = rehearse(scenario(drain + faults, text=text))["changes"]
+        assert change["duration_s"] is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        'kind = "out"\nosds = [8]',
+        'kind = "weight"\nosds = [8]\nweight = 1.0',
+        'kind = "remove"\nhosts = [4]',
+        'kind = "remove"\nhosts = ["host4"]',
+        'kind = "restart"\nhosts = [4]',
+    ],
+)
+def test_what_a_later_change_adds_does_not_exist_yet(tmp_path, change):
+    # Given a CRUSH map of hosts 0 to 3 with OSDs 0 to 7, so that the new host is 4, with OSDs 8 and 9
+    crush = tmp_path / "crush.txt"
+    crush.write_text(map_to_text(build_map(hosts=4, osds_per_host=2)))
+    text = f'''
+schemes = ["rep:3"]
+[cluster]
+pg_num = 8
+crush_map = "{crush}"
+crush_rule = "rep"
+[workload]
+requests = 1
+'''
+    add = '[[changes]]\nkind = "add"\nhosts = 1\n'
+    this = f"[[changes]]\n{change}\n"
+    with pytest.raises(ScenarioError, match=r"changes\.(hosts|osds): got .* by then"):
+        rehearse(scenario(this + add, text=text))
+    after = scenario(add + this, text=text)
+    check_changes(after, padded_osd_hosts(after))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "keys", "profile"),
+    [
+        ("rs:4,2", "", "k=4 m=2"),
+        ("clay:4,2,5", "", "plugin=clay k=4 m=2 d=5"),
+        ("lrc-ceph:4,2,3", "", "plugin=lrc k=4 m=2 l=3"),
+        ("shec:4,3,2", "", "plugin=shec k=4 m=3 c=2"),
+        (
+            "rs:4,2",
+            'failure_domain_erasure = "osd"\nstripe_unit_bytes = 16384\n',
+            "k=4 m=2 stripe_unit=16384 crush-failure-domain=osd",
+        ),
+    ],
+)
+def test_the_profile_of_a_new_pool_is_that_of_its_code(scheme, keys, profile):
+    text = TEXT.replace("[workload]", keys + "[workload]")
+    change = f'[[changes]]\nkind = "scheme"\nscheme = "{scheme}"\n'
+    first, *_ = commands_of(scenario(change, text=text), 0)
+    assert first == f"ceph osd erasure-code-profile set NEW-PROFILE {profile}"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        # Eight hosts less two for six shards
+        ('kind = "remove"\nhosts = [0, 1]\n', "6 for 6 shards"),
+        ('kind = "remove"\nhosts = [0]\n', None),
+        ('kind = "scheme"\nscheme = "rs:6,2"\n', "8 for 8 shards"),
+        ('kind = "scheme"\nscheme = "rs:5,2"\n', None),
+    ],
+)
+def test_changes_that_leave_no_spare_host_say_so(change, told):
+    document = rehearse(scenario("[[changes]]\n" + change))
+    lines = [line for line in document["warnings"] if "no spare host" in line]
+    assert [told is not None and told in line for line in lines] == [True] * bool(told)
+
+
+def test_a_change_that_undoes_the_one_before_it_moves_nothing():
+    # Given an OSD that is out, and in again before peering ends: its shards never left it.
+    back = '[[changes]]\nkind = "in"\nosds = [5]\nat_s = 0.1\n'
+    out = OUT + "at_s = 0.0\n"
+    document = rehearse(scenario(out + back))
+    _, undone = document["changes"]
+    assert undone["duration_s"] is None
+    (line,) = [line for line in document["warnings"] if "change 1 (in)" in line]
+    # No change follows.
+    assert "so none moves" in line
+    assert "next change" not in line
+
+
+@pytest.mark.parametrize("overlaps", [True, False])
+def test_changes_that_overlap_last_less_than_their_sum(overlaps):
+    # Given two OSDs that are out, the second while the first is being emptied, or once it is empty
+    at = "at_s = 5.0\n" if overlaps else ""
+    second = '[[changes]]\nkind = "out"\nosds = [8]\n' + at
+    document = rehearse(scenario(OUT + second, text=LOADED))
+    assert None not in [change["duration_s"] for change in document["changes"]]
+    lines = [line for line in document["warnings"] if "changes overlap" in line]
+    assert bool(lines) == overlaps
+
+
+def test_new_osds_get_the_weight_that_is_simulated():
+    change = '[[changes]]\nkind = "add"\nhosts = 1\nosds_per_host = 1\nweight = 0.5\n'
+    first, second, *added, last, _ = commands_of(scenario(change), 0)
+    assert (first, second) == (
+        "ceph osd set norebalance",
+        "ceph config set osd osd_crush_initial_weight 0.5",
+    )
+    assert len(added) == 2
+    assert last == "ceph config rm osd osd_crush_initial_weight"
+
+
+def test_a_new_pool_has_the_flags_and_the_rule_that_are_simulated():
+    def commands(scheme, text):
+        change = f'[[changes]]\nkind = "scheme"\nscheme = "{scheme}"\n'
+        return commands_of(scenario(change, text=text), 0)
+
+    flag = "ceph osd pool set NEW allow_ec_optimizations true"
+    assert flag in commands("rs:4,2", TEXT.replace("quincy", "tentacle"))
+    assert flag not in commands("rs:4,2", TEXT)
+    on_osds = TEXT.replace(
+        "[workload]", 'failure_domain_replicated = "osd"\n[workload]'
+    )
+    rule, create, _ = commands("rep:3", on_osds)
+    assert rule == "ceph osd crush rule create-replicated NEW-RULE default osd"
+    assert create == "ceph osd pool create NEW 32 32 replicated NEW-RULE"
+    # Ceph has no plugin of the Xorbas form.
+    (only,) = commands("lrc:4,3,2", TEXT)
+    assert only.startswith("# Ceph has no plugin for lrc:4,3,2")
 
 
 def test_the_command_prints_one_document(tmp_path):

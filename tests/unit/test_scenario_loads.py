@@ -112,6 +112,20 @@ def test_simultaneous_workloads_have_a_row_each_and_one_in_total() -> None:
     assert rows[1]["offered_iops"] is None
     assert rows[2]["offered_iops"] is None
     assert json.loads(json.dumps(result.to_json()))["rows"][1]["workload"] == "backup"
+    # Wake-ups of shared threads are divided among the workloads: their rows add up to the total.
+    for column in ("context_switches_per_op", "cpu_ns_per_op"):
+        each = [row[column] * row["requests"] for row in rows]
+        assert each[0] + each[1] == pytest.approx(each[2], rel=1e-4)
+        assert min(each) > 0
+
+
+def test_a_closed_loop_beside_arrivals_is_limited_by_its_latency() -> None:
+    # Given a client that keeps one request in flight beside Poisson arrivals, on an idle cluster
+    light = TWO.replace("queue_depth = 4", "queue_depth = 1").replace("2000", "100")
+    few = light.replace("clients = 2", "clients = 1").replace('"1MiB"', '"4k"')
+    arrivals, loop, _ = run_scenario(parse_scenario(few)).rows.to_dicts()
+    # Then all arrivals are served, and a faster cluster would serve more requests of the loop.
+    assert (arrivals["bottleneck"], loop["bottleneck"]) == ("none", "latency")
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,15 @@ def test_each_op_and_pattern_has_a_panel() -> None:
     }
 
 
+def test_several_workloads_share_a_panel() -> None:
+    # Their rows have no pattern and no block size in common.
+    rows = means(op=["mixed"], pattern=["mixed"], **{DEPTH: [4, 8]})
+    figures = draw_sweep(rows.with_columns(block_size_bytes=None), [DEPTH])
+    assert figures is not None
+    (axes,) = figures.figure.axes
+    assert axes.get_title(loc="left") + axes.get_title() == "All workloads"
+
+
 def test_colours_are_schemes_and_styles_are_other_values() -> None:
     hosts = [4, 5, 6]
     figures = draw_sweep(

@@ -69,6 +69,22 @@ def test_images_of_machines_that_do_not_fit_are_refused() -> None:
         vms_within(parse_scenario(CLUSTER, sets=sets), p99_bound_s=0.005)
 
 
+def test_machines_whose_images_do_not_fit_are_warned_of() -> None:
+    # Given 3 OSDs of 1 TB with three copies: 1 TB × full ratio 0.95 holds 9 images of 100 GB
+    sets = ["cluster.drive_bytes=1TB", "workload.image_bytes=100GB"]
+    text = CLUSTER + "vms = 1\nvm_iops_limit = 100\n"
+    scenario = parse_scenario(text, sets=sets)
+    (found,) = vms_within(scenario, p99_bound_s=0.005, replications=2, jobs=1)
+    answer = answer_of_vms(scenario, [found], engine="compiled", replications=2)
+    # Then a cluster that serves more says how many fit.
+    assert found.vms > 9
+    assert any("only 9 virtual machines fit" in line for line in answer["warnings"])
+    # Images of 1 GB fit.
+    small = parse_scenario(text, sets=[sets[0], "workload.image_bytes=1GB"])
+    answer = answer_of_vms(small, [found], engine="compiled", replications=2)
+    assert not any("fit at the full" in line for line in answer["warnings"])
+
+
 def test_the_answer_warns_of_a_cluster_without_a_spare_host() -> None:
     answer = answer_of_vms(
         parse_scenario(CLUSTER), [], engine="compiled", replications=5

@@ -92,8 +92,19 @@ def sentence_of(check: LoadCheck) -> str:
     side = "above" if off > 0 else "below"
     return (
         f"{load_name(check)}: {_VERDICTS[check.verdict]}: {quantity.words} of {measured} {quantity.unit}, "
-        f"expected {value_text(leading.predicted)}; {100 * abs(off):.0f} % {side} the prediction; {why}"
+        f"expected {value_text(leading.predicted)}; {100 * abs(off):.0f} % {side} the prediction; "
+        f"{_other_words(check)}{why}"
     )
+
+
+def _other_words(check: LoadCheck) -> str:
+    """Return words on further values outside their intervals, or nothing."""
+    outside = [
+        f"{QUANTITIES[value.quantity].short_heading.partition(' [')[0]} is {value.where} its expected range; "
+        for value in check.values
+        if value != check.leading and value.where != "inside"
+    ]
+    return "".join(outside)
 
 
 def _parts(check: LoadCheck, document: Mapping[str, Any]) -> Iterator[str | Table]:

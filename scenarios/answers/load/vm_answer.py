@@ -17,9 +17,10 @@ from stripesim.scenarios.cells.notes import (
     made_from,
     outside_of,
 )
-from stripesim.scenarios.forms.capacity import warnings_of
+from stripesim.scenarios.forms.capacity import images_that_fit, warnings_of
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
+    bytes_text,
     counted_text,
     duration_text,
     interval_half_text,
@@ -40,6 +41,7 @@ from stripesim.scenarios.show.figures.specification import (
 from stripesim.scenarios.show.files import csv_text, frame_of
 from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.show.words import cell_words
+from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.intervals import Interval
 from stripesim.sim.observe.resource_words import limit_words, stated_words
 
@@ -54,7 +56,8 @@ def answer_of_vms(
     refusals = [line for result in results for line in result.refusals]
     machines = with_machines(scenario)
     outside = outside_of(machines)
-    warnings = warnings_of(machines, build_models(machines))
+    models = build_models(machines)
+    warnings = warnings_of(machines, models) + _room_warnings(machines, models, results)
     assumptions = list(_assumptions(scenario))
     notes = notes_of_vms(machines, results, replications)
     if any(result.bound_iops is not None for result in results):
@@ -133,6 +136,20 @@ def _limit_words(result: VmsWithin) -> str:
     if resource is None:
         return "and no resource is near its limit"
     return f"limited by {resource}"
+
+
+def _room_warnings(
+    scenario: Scenario, models: Models, results: Sequence[VmsWithin]
+) -> list[str]:
+    """Warn of machines that keep the bound while their images do not fit."""
+    fitting = images_that_fit(scenario, models)
+    image = bytes_text(scenario.workload.image_bytes)
+    return [
+        f"{cell_words(result.cell)}: the images of only {counted_text(fit, 'virtual machine')} fit at the "
+        f"full ratio, with {image} each ([workload] image_bytes)"
+        for result in results
+        if (fit := fitting.get(result.cell.scheme, result.vms)) < result.vms
+    ]
 
 
 def _assumptions(scenario: Scenario) -> Iterator[str]:

@@ -1,13 +1,30 @@
 """Write the Ceph commands that make planned changes."""
 
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.rehearse.variants import MCLOCK
 from stripesim.scenarios.cells.changes import drained_hosts, sets_norebalance
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import (
+    CRUSH_TYPES,
+    domain_type,
     grown_map_of,
     osd_hosts,
 )
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import ChangeSpec
+
+#: Stripe unit of a pool whose profile states none (osd_pool_erasure_code_stripe_unit) [B].
+_STRIPE_UNIT_BYTES: Final = 4096
+#: Family of codes → plugin, unless it is Ceph's default, and names of the numbers.
+_PLUGINS: Final[Mapping[str, tuple[Sequence[str], str]]] = {
+    "rs": ((), "km"),
+    "clay": (("plugin=clay",), "kmd"),
+    "shec": (("plugin=shec",), "kmc"),
+    "lrc-ceph": (("plugin=lrc",), "kml"),
+}
 
 
 def commands_of(scenario: Scenario, index: int) -> list[str]:
@@ -95,7 +112,15 @@ def _add(scenario: Scenario, index: int) -> list[str]:
             f"ceph orch daemon add osd {host}:DEVICE{device}  # osd.{osd}"
             for device, osd in enumerate(osds)
         ]
-    return commands
+    weight = scenario.changes[index].weight
+    if weight is None:
+        return commands
+    option = "osd_crush_initial_weight"
+    return [
+        f"ceph config set osd {option} {weight:g}",
+        *commands,
+        f"ceph config rm osd {option}",
+    ]
 
 
 def _restart(scenario: Scenario, change: ChangeSpec) -> list[str]:
@@ -111,18 +136,54 @@ def _restart(scenario: Scenario, change: ChangeSpec) -> list[str]:
 
 
 def _copy(scenario: Scenario, change: ChangeSpec) -> list[str]:
+    """Return the commands that create the new pool of a copy."""
     assert change.scheme is not None, "checked by change_rules"
-    family, _, numbers = change.scheme.partition(":")
+    code = parse_scheme(change.scheme)
+    domain = domain_type(scenario, code) if change.crush_rule is None else ""
+    bucket = CRUSH_TYPES.get(domain, domain)
+    rule = "" if change.crush_rule is None else f" {change.crush_rule}"
     pg_num = scenario.cluster.pg_num
-    rule = f" {change.crush_rule}" if change.crush_rule else ""
-    if family == "rep":
+    if code.kind == "replicated":
+        commands = []
+        if bucket not in ("", "host"):
+            rule = " NEW-RULE"
+            commands.append(
+                f"ceph osd crush rule create-replicated NEW-RULE default {bucket}"
+            )
         return [
+            *commands,
             f"ceph osd pool create NEW {pg_num} {pg_num} replicated{rule}",
-            f"ceph osd pool set NEW size {numbers}",
+            f"ceph osd pool set NEW size {code.width}",
         ]
-    k, m, *_ = numbers.split(",")
-    return [
-        f"ceph osd erasure-code-profile set NEW-PROFILE k={k} m={m}",
+    profile = _profile_keys(change.scheme)
+    if profile is None:
+        return [f"# Ceph has no plugin for {change.scheme}, so no command creates NEW"]
+    is_optimised = build_models(scenario).ec.optimised
+    unit_bytes = scenario.cluster.stripe_unit_bytes
+    # Releases with optimised pools may have another default.
+    if is_optimised or unit_bytes != _STRIPE_UNIT_BYTES:
+        profile += f" stripe_unit={unit_bytes}"
+    if bucket not in ("", "host"):
+        profile += f" crush-failure-domain={bucket}"
+    commands = [
+        f"ceph osd erasure-code-profile set NEW-PROFILE {profile}",
         f"ceph osd pool create NEW {pg_num} {pg_num} erasure NEW-PROFILE{rule}",
         "ceph osd pool set NEW allow_ec_overwrites true",
     ]
+    if is_optimised:
+        commands.append("ceph osd pool set NEW allow_ec_optimizations true")
+    return commands
+
+
+def _profile_keys(scheme: str) -> str | None:
+    """Return the keys of an erasure code profile, or None if no plugin has the code.
+
+    >>> _profile_keys("rs:4,2"), _profile_keys("clay:4,2,5")
+    ('k=4 m=2', 'plugin=clay k=4 m=2 d=5')
+    """
+    family, _, numbers = scheme.partition(":")
+    if family not in _PLUGINS:
+        return None
+    plugin, names = _PLUGINS[family]
+    keys = [f"{name}={number}" for name, number in zip(names, numbers.split(","), strict=True)]  # fmt: skip
+    return " ".join([*plugin, *keys])

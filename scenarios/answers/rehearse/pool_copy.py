@@ -65,7 +65,7 @@ def rehearse_copy(scenario: Scenario, *, engine: str) -> dict[str, Any]:
     assert change.scheme is not None, "checked by change_rules"
     models = build_models(scenario)
     old = build_pool(scenario, parse_scheme(scenario.schemes[0]), models)
-    new = build_pool(_target(scenario), parse_scheme(change.scheme), models)
+    new = build_pool(target_of_copy(scenario), parse_scheme(change.scheme), models)
     objects = stored_objects(scenario, old)
     per_group = objects / scenario.cluster.pg_num
     new_shard_bytes = kind_of(new).shard_bytes
@@ -77,7 +77,7 @@ def rehearse_copy(scenario: Scenario, *, engine: str) -> dict[str, Any]:
     spread = _remote_bytes(new, new.scheme.width, new_shard_bytes)
     moved_bytes = round(shards_count * per_group * new_shard_bytes)
     reads = _reads(scenario, engine)
-    writes_per_s = _writes_per_s(_target(scenario), _parallel(scenario), engine)
+    writes_per_s = _writes_per_s(target_of_copy(scenario), _parallel(scenario), engine)
     slowest_s = objects * (1 / reads.objects_per_s + 1 / writes_per_s)
     row: dict[str, Any] = {
         "kind": change.kind,
@@ -216,7 +216,7 @@ def _clients(row: ResultRow) -> dict[str, Any]:
     }
 
 
-def _target(scenario: Scenario) -> Scenario:
+def target_of_copy(scenario: Scenario) -> Scenario:
     """Return the scenario of the new pool."""
     (change,) = scenario.changes
     keys: dict[str, Any] = {"pool_id": scenario.cluster.pool_id + 1, "upmap_items": ()}

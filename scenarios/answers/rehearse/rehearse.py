@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final
 
 from stripesim.calibration.ledger.duration_errors import duration_interval
@@ -25,6 +26,7 @@ from stripesim.scenarios.answers.rehearse.pool_copy import (
     COPY_WARNINGS,
     DURATIONS,
     rehearse_copy,
+    target_of_copy,
 )
 from stripesim.scenarios.answers.rehearse.restarts.restart import (
     rehearse_restart,
@@ -51,15 +53,24 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
     kernel_warnings,
     made_from,
+    other_data_words,
     outside_of,
     range_lines,
 )
-from stripesim.scenarios.cells.placement import padded_osd_hosts
-from stripesim.scenarios.forms.capacity import drives_of
+from stripesim.scenarios.cells.placement import (
+    CRUSH_TYPES,
+    crush_of,
+    padded_osd_hosts,
+)
+from stripesim.scenarios.forms.capacity import (
+    Capacity,
+    capacity_of,
+    drives_of,
+    spare_words,
+)
 from stripesim.scenarios.schema.keys import Cell, cells, row_name
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
-    bytes_text,
     duration_text,
     number_text,
 )
@@ -77,8 +88,6 @@ from stripesim.sim.observe.progress import OnStep, silent
 
 #: Most shards, counted once per PG, of changes that are also rehearsed with larger ``osd_max_backfills``.
 BACKFILLS_SHARDS_MAX: Final = 500
-#: Bytes on OSDs for each byte of the pool, above which a warning tells of other data. Metadata is less.
-OTHER_DATA_MAX: Final = 1.15
 # Interval of the duration within the simulation alone, by which settings are compared.
 SIMULATED_ENDS: Final = ("simulated_low_s", "simulated_high_s")
 # Field of the result → column of a simulated change. As in Ceph's counters, messages between OSDs on one host
@@ -160,6 +169,7 @@ def _rehearsed_copy(
         "timeline": None,
         "warnings": [
             *_fill_warnings([row], ["change 0 (scheme)"]),
+            *_new_pool_warnings(scenario),
             *COPY_WARNINGS,
             *_range_warnings(scenario),
         ],
@@ -221,9 +231,12 @@ def _rehearsed(
         "warnings": [
             *_fill_warnings(rows, named),
             *_warnings(movements, named, first, whole),
+            *_spare_warnings(scenario, cell.scheme, movements[-1].up_after),
             *_other_data_warnings(movements[0].up_before, first, whole),
             *_log_warnings(scenario, first, whole, limits.log_entries_min_count),
             *_overtaken_warnings(movements, named, first),
+            *_interrupted_warnings(first, whole),
+            *_overlap_warnings(first, is_summed=weighed is not None),
             *_unfinished_warnings(runs[:profiles_count]),
             *_queue_warnings(runs[:profiles_count]),
             *_client_warnings(scenario),
@@ -462,7 +475,7 @@ def _durations_s(
     sampled_s: float | None = simulated["duration_s"]
     names = (*DURATIONS, *SIMULATED_ENDS)
     durations: dict[str, float | None] = dict.fromkeys(names)
-    if _is_overtaken(exact, simulated):
+    if _is_overtaken(exact, simulated) or _is_interrupted(run.sample, whole):
         return durations
     object_s = object_time(simulated["backfills"])
     durations["duration_s"] = sampled_s
@@ -544,6 +557,39 @@ def _warnings(
     return warnings
 
 
+def _spare_warnings(
+    scenario: Scenario, scheme: str, up_after: Sequence[UpSet]
+) -> list[str]:
+    """Return a warning if the changes leave no spare failure domain."""
+    held = _capacity(scenario, scheme)
+    with_shards = {osd for up_set in up_after for osd in up_set} - {NO_OSD}
+    if held.where or any(NO_OSD in up_set for up_set in up_after):
+        # Sites have a number of domains each. A pool with too few domains has a warning of its own.
+        return []
+    kind = CRUSH_TYPES.get(held.domain, held.domain)
+    named = crush_of(scenario).domains(kind)
+    domains = {named.get(osd, osd) for osd in with_shards}
+    return _no_spare_words(replace(held, domains=len(domains)))
+
+
+def _new_pool_warnings(scenario: Scenario) -> list[str]:
+    """Return a warning if the pool of another scheme has no spare failure domain."""
+    new = target_of_copy(scenario)
+    return _no_spare_words(_capacity(new, new.schemes[0]))
+
+
+def _capacity(scenario: Scenario, scheme: str) -> Capacity:
+    models = build_models(scenario)
+    drives = drives_of(scenario, models)
+    return capacity_of(scenario, scheme, models, drives, with_loss=False)
+
+
+def _no_spare_words(held: Capacity) -> list[str]:
+    if held.width == 1 or held.spare_domains > 0:
+        return []
+    return [f"after the changes, {spare_words(held)}"]
+
+
 def _other_data_warnings(
     up_sets: Sequence[UpSet], sample: Sample, whole: _Whole
 ) -> list[str]:
@@ -553,14 +599,8 @@ def _other_data_warnings(
     shards_count = sum(osd != NO_OSD for up_set in up_sets for osd in up_set)
     pool_bytes = shards_count * whole.group_objects * whole.shard_bytes
     used_bytes = float(sample.fill.used_bytes.sum())
-    if used_bytes <= OTHER_DATA_MAX * pool_bytes:
-        return []
-    return [
-        f"OSDs hold {bytes_text(used_bytes)} (cluster.used_bytes), of which this pool has "
-        f"{bytes_text(pool_bytes)}. The rest stays where it is here. As far as it belongs to other pools, "
-        "their placement groups move as well in Ceph and share the reservations: up to about "
-        f"{number_text(used_bytes / pool_bytes)} times the bytes and the time, and fuller OSDs"
-    ]
+    words = other_data_words(used_bytes, pool_bytes, "The rest stays where it is here")
+    return [] if words is None else [words]
 
 
 def _log_warnings(
@@ -624,13 +664,24 @@ def _settings_commands(scenario: Scenario, weighed: Mapping[str, Any]) -> list[s
 def _overtaken_warnings(
     movements: Sequence[ExactMovement], named: Sequence[str], sample: Sample
 ) -> list[str]:
-    """Return a warning for each change whose data moves only with that of a later change."""
-    return [
-        f"{name}: no time, because the next change (at_s) begins before its data moves, and both move "
-        "together. Leave at_s out to rehearse one after the other"
-        for name, each, row in zip(named, movements, sample.rows, strict=False)
-        if row["clean_s"] is not None and _is_overtaken(each, row)
-    ]
+    """Return a warning for each change without a time, because its data does not move on its own."""
+    last = len(movements) - 1
+    warnings = []
+    for number, (name, each, row) in enumerate(
+        zip(named, movements, sample.rows, strict=False)
+    ):
+        if row["clean_s"] is None or not _is_overtaken(each, row):
+            continue
+        why = "the next change (at_s) begins before its data moves, and both move together"
+        if number == last:
+            why = (
+                "it begins (at_s) before the changes before it have moved its data, so none moves: the "
+                "shards and bytes are those of a clean cluster"
+            )
+        warnings.append(
+            f"{name}: no time, because {why}. Leave at_s out to rehearse one after the other"
+        )
+    return warnings
 
 
 def _is_overtaken(exact: ExactMovement, simulated: Mapping[str, Any]) -> bool:
@@ -639,6 +690,35 @@ def _is_overtaken(exact: ExactMovement, simulated: Mapping[str, Any]) -> bool:
         bool(exact.movement.shards_count)
         and object_time(simulated["backfills"]) is None
     )
+
+
+def _overlap_warnings(sample: Sample, *, is_summed: bool) -> list[str]:
+    """Return a warning if the duration of all changes counts times twice that changes share."""
+    overlaps = any(
+        earlier["clean_s"] is not None and later["at_s"] < earlier["clean_s"]
+        for earlier, later in pairwise(sample.rows)
+    )
+    if not (overlaps and is_summed):
+        return []
+    return [
+        "changes overlap (at_s): each lasts until the cluster is clean after all of them, so the duration of "
+        "all changes together is shorter than the sum by which settings are compared"
+    ]
+
+
+def _is_interrupted(sample: Sample, whole: _Whole) -> bool:
+    """Return True if failures stop a part of the objects from moving for as long as they would stop all."""
+    return sample.has_failures and whole.is_sampled(sample)
+
+
+def _interrupted_warnings(sample: Sample, whole: _Whole) -> list[str]:
+    """Return a warning if times are unknown because failures interrupt a part of the objects."""
+    if not _is_interrupted(sample, whole):
+        return []
+    return [
+        "no times, because OSDs fail ([faults]) while only a part of the objects is simulated: the wait for "
+        "them is as long with all objects, and the time of an object is not known without it"
+    ]
 
 
 def _unfinished_warnings(runs: Sequence[_Run]) -> list[str]:

@@ -80,6 +80,7 @@ class Sample:
     has_load: bool  #: True if clients issued requests throughout
     #: Requests that closed loops keep in flight [count]; None if requests arrive at given times
     in_flight_count: int | None
+    has_failures: bool = False  #: True if OSDs fail during the run
 
     @property
     def by_log(self) -> bool:
@@ -204,10 +205,7 @@ def simulate_sample(
     count = size.group_objects_count
     inputs = build_cell(scenario, cell)
     faults = _faults_of(scenario, inputs, drives, count, size.quiet_ns)
-    until_ns = None
-    if size.has_load:
-        until_ns = round(_LONGEST * size.alone_ns) + size.quiet_ns
-        faults = replace(faults, end_pause_ns=size.quiet_ns)
+    until_ns = round(_LONGEST * size.alone_ns) + size.quiet_ns
     inputs = replace(inputs, faults=faults, until_ns=until_ns)
     result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
     assert result.timeline is not None
@@ -226,6 +224,7 @@ def simulate_sample(
         end_ns=result.engine_run.end_ns,
         alone_ns=size.alone_ns,
         has_load=size.has_load,
+        has_failures=bool(faults.failures),
         in_flight_count=scenario.in_flight_count,
     )
 
@@ -245,6 +244,7 @@ def _faults_of(
         object_writes_count=writes_count,
         fill=fill_plan(scenario, inputs.pool, drives, count),
         change_pause_ns=quiet_ns,
+        end_pause_ns=quiet_ns,
         # Those of buckets are counted beforehand.
         group_objects=None,
         group_objects_count=count,
@@ -291,7 +291,10 @@ def _moving_ns(row: Mapping[str, Any]) -> int:
 
 
 def _alone(inputs: CellInputs, faults: FaultPlan, seed: int, engine: str) -> Run:
-    """Simulate the changes on an idle cluster. The run needs a client, so one request is issued."""
+    """Simulate the changes on an idle cluster. The run needs a client, so one request is issued.
+
+    Without scrubs, the run ends even if the cluster does not become clean.
+    """
     pool = inputs.pool
     once = Synthetic(
         pattern="rand",
@@ -306,6 +309,7 @@ def _alone(inputs: CellInputs, faults: FaultPlan, seed: int, engine: str) -> Run
         load = workload.workload
         if isinstance(load, S3Load):
             once = replace(load, clients=1, requests=1, queue_depth=1, rate_per_s=None)
+    faults = replace(faults, scrubs=False)
     result = simulate(pool, once.start(), faults=faults, seed=seed, engine=engine)
     return result.accepted()
 

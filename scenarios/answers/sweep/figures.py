@@ -123,7 +123,7 @@ def sweep_figure(
     shown = aggregated.filter(pl.col(metric).is_not_null())
     lines = _lines(shown, keys)
     simulated = set(shown.select("op", "pattern").iter_rows())
-    known = itertools.product((*OP_WORDS, "trace"), (*PATTERN_WORDS, "trace"))
+    known = itertools.product((*OP_WORDS, "trace"), (*PATTERN_WORDS, "mixed", "trace"))
     size = _size_text(shown)
     of_size = f", {size}" if size else ""
     panels = [

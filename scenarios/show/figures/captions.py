@@ -121,7 +121,18 @@ def in_sentence(title: str) -> str:
 
 
 def kind_words(op: str, pattern: str) -> str:
-    """Name a kind of request, such as ``Random writes``."""
+    """Name a kind of request.
+
+    >>> kind_words("write", "rand"), kind_words("trace", "trace")
+    ('Random writes', 'Requests of the trace')
+    >>> kind_words("mixed", "mixed")
+    'All workloads'
+    """
+    if op == "trace":
+        return "Requests of the trace"
+    # Several workloads have no pattern in common.
+    if pattern == "mixed":
+        return "All workloads"
     if op in S3_OPS:
         return OP_WORDS[op]
     return f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)}"

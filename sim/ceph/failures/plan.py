@@ -147,8 +147,8 @@ class FaultPlan:
     index_up_sets: Callable[[OsdWeights], IntArray] | None = None
     #: Pause before each change without a time, after the cluster has become clean [ns]
     change_pause_ns: int = 0
-    #: Time from the moment when the cluster is clean after the last change and the last return of OSDs until
-    #: the run ends [ns]. None: neither ends it
+    #: Time from the moment when the cluster is clean after the last change, or without changes after the last
+    #: return of OSDs, until the run ends [ns]. None: neither ends it
     end_pause_ns: int | None = None
     fill: FillPlan | None = None  #: Fill of the OSDs; None: they never fill up
     #: OSDs that were lost before the run: down and out, without their data

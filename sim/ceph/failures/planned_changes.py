@@ -89,7 +89,8 @@ class PlannedChanges:
         plan = self._state.plan
         if plan.end_pause_ns is None or len(self.applied) < len(plan.changes):
             return
-        if any(failure.lasts_at(now_ns) for failure in plan.failures):
+        # Without changes, the failures are of interest.
+        if not plan.changes and any(one.lasts_at(now_ns) for one in plan.failures):
             return
         self._state.clock.at(now_ns + plan.end_pause_ns, self._end)
 
