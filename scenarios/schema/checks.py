@@ -205,11 +205,22 @@ def _of_buckets(scenario: ScenarioKeys, load: WorkloadSpec) -> Iterator[KeyProbl
         got = f"{shards:,} index shards with workload.index_shards {load.index_shards}"
         wanted = f"at most {INDEX_SHARDS_MAX:,}"
         yield problem("workload.buckets", got, wanted, "workload.index_shards")
-    stated = load.model_fields_set
-    if "block_sizes_bytes" in stated and "object_sizes_bytes" not in stated:
-        wanted = "workload.object_sizes_bytes: the sizes of objects"
-        sizes = ", ".join(map(format_size, load.block_sizes_bytes))
-        yield problem("workload.block_sizes_bytes", sizes, wanted, "workload.kind")
+    of_images = (
+        (
+            "block_sizes_bytes",
+            ", ".join(map(format_size, load.block_sizes_bytes)),
+            "workload.object_sizes_bytes: the sizes of objects",
+        ),
+        ("patterns", ", ".join(load.patterns), "no such key: objects have no offsets"),
+        (
+            "image_bytes",
+            format_size(load.image_bytes),
+            "workload.objects: what buckets hold",
+        ),
+    )
+    for key, got, wanted in of_images:
+        if key in load.model_fields_set:
+            yield problem(f"workload.{key}", got, wanted, "workload.kind")
     if load.read_fraction is not None:
         wanted = "op_shares: the shares of put and get"
         yield problem("workload.read_fraction", load.read_fraction, wanted)

@@ -714,3 +714,25 @@ def test_latencies_at_disks_that_sort_are_split_by_step() -> None:
     (row,) = run_scenario(many, costs=True).rows.to_dicts()
     parts_ns = sum(row[key] for key in COST_KEYS)
     assert parts_ns == pytest.approx(row["cost_latency_mean_ns"])
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted"),
+    [
+        ('block_sizes_bytes = ["4k"]', "workload.object_sizes_bytes"),
+        ('patterns = ["seq"]', "no such key"),
+        ('image_bytes = "1GB"', "workload.objects"),
+    ],
+)
+def test_keys_of_images_are_refused_and_not_ignored(key, wanted):
+    # Given objects of 64 KiB, and a key that says something else of images
+    with pytest.raises(ScenarioError) as caught:
+        scenario(f'object_sizes_bytes = ["64k"]\n{key}')
+    (fault,) = caught.value.faults
+    assert f"workload.{key.split()[0]}" in fault
+    assert wanted in fault
+
+
+def test_a_flag_wants_true_or_false():
+    with pytest.raises(ScenarioError, match="tls: got 1, wanted true or false"):
+        scenario("tls = 1")
