@@ -229,6 +229,10 @@ def test_a_folder_may_have_counters_alone(tmp_path) -> None:
     assert load(tmp_path) == ()
     (row,) = load_counts(tmp_path)
     assert row.id == "rgw20-rep3-put-4096"
+    # A count is written without its unit 1: three writes for a PUT, and 8.7 kB between gateway and OSDs.
+    words = {claim.id.split(":")[1]: claim.published_words for claim in row.claims()}
+    assert words["operations"] == "3"
+    assert words["osd_net"] == "8726 B"
     (tmp_path / "rgw.csv").write_text(f"{header}\n{first.replace('put', 'patch')}\n")
     with pytest.raises(MeasuredError, match=r"rgw\.csv:2: op"):
         load_counts(tmp_path)
