@@ -196,10 +196,9 @@ def _of_buckets(scenario: ScenarioKeys, load: WorkloadSpec) -> Iterator[KeyProbl
     ):
         shares = getattr(load, key)
         if shares is not None and len(shares) != len(named):
+            got = "1 value" if len(shares) == 1 else f"{len(shares)} values"
             wanted = f"{len(named)}, one for each of workload.{of}"
-            yield problem(
-                f"workload.{key}", f"{len(shares)} values", wanted, f"workload.{of}"
-            )
+            yield problem(f"workload.{key}", got, wanted, f"workload.{of}")
     shards = load.buckets * load.index_shards
     if shards > INDEX_SHARDS_MAX:
         got = f"{shards:,} index shards with workload.index_shards {load.index_shards}"

@@ -736,3 +736,8 @@ def test_keys_of_images_are_refused_and_not_ignored(key, wanted):
 def test_a_flag_wants_true_or_false():
     with pytest.raises(ScenarioError, match="tls: got 1, wanted true or false"):
         scenario("tls = 1")
+
+
+def test_a_single_share_is_called_one_value():
+    with pytest.raises(ScenarioError, match="op_shares: got 1 value, wanted 2"):
+        scenario('ops = ["put", "get"]\nop_shares = [1]')
