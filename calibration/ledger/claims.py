@@ -77,7 +77,9 @@ class Claim:
         """The value with its unit, a dash if the source states none."""
         if self.is_blank and not self.published_text:
             return "–"
-        return f"{self.published_text} {self.unit}".strip()
+        # A count has the unit 1, which nobody writes.
+        unit = "" if self.unit == "1" else self.unit
+        return f"{self.published_text} {unit}".strip()
 
 
 def load_claims(

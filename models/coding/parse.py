@@ -74,7 +74,9 @@ def parse_scheme(text: str) -> RedundancyScheme:
         raise
     except SchemeError as error:
         detail = f"got {text!r}: {error}"
-        wanted = error.problems[0].wanted
+        problem = error.problems[0]
+        number = problem.place.rpartition(": ")[2]
+        wanted = f"{number} of {problem.wanted}"
         raise SchemeError(Problem(key="scheme", detail=detail, wanted=wanted)) from None
 
 

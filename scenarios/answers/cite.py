@@ -100,6 +100,9 @@ class _Used:
     releases: tuple[str, ...] = ()
     studies: tuple[str, ...] = ()
     codes: tuple[tuple[str, str], ...] = ()  # File and SHA-256 of each.
+    has_cluster: bool = (
+        True  # False for the durability of pools that CRUSH does not place.
+    )
 
 
 def answer_of_citation(folder: str | Path | None = None) -> Answer:
@@ -142,7 +145,7 @@ def cite_run(folder: str | Path) -> list[Citation]:
     sources = [key for name in used.sets for key in _data()["parameters"].get(name, ())]
     for scheme in used.schemes:
         sources += _data()["schemes"].get(scheme.partition(":")[0], ())
-    if any(scheme != "none" for scheme in used.schemes):
+    if used.has_cluster and any(scheme != "none" for scheme in used.schemes):
         sources += _data()["placement"]["sources"]
     for name in used.studies:
         sources += _data()["studies"][name]["sources"]
@@ -225,12 +228,21 @@ def _used_by_scenario(
     schemes = [*configuration.get("schemes", ()), *columns.get("scheme", ())]
     releases = [configuration.get("generation"), *columns.get("generation", ())]
     codes = provenance.get("codes", ())
+    has_cluster = True
+    if "method" in provenance:
+        # Only `durability` has a method. It needs Ceph's release for the default of the detection.
+        durability = configuration["durability"]
+        has_cluster = durability["placement"] == "crush"
+        if not has_cluster:
+            sets = []
+            releases = releases if durability["detection_s"] is None else []
     return _Used(
         version=version,
         sets=_distinct(sets),
         schemes=_distinct(schemes),
         releases=_distinct(name for name in releases if name in generations()),
         codes=tuple((str(code["file"]), str(code["sha256"])) for code in codes),
+        has_cluster=has_cluster,
     )
 
 

@@ -381,7 +381,10 @@ def _arrival_warnings(scenario: Scenario) -> list[str]:
 
 
 def burst_warnings(
-    cell: Cell, saturates: Mapping[str, Any] | None, models: Models
+    scenario: Scenario,
+    cell: Cell,
+    saturates: Mapping[str, Any] | None,
+    models: Models,
 ) -> list[str]:
     """Warn of a rate above the bound of the cell, which does not last on disks."""
     if models.deferral is None or saturates is None:
@@ -392,10 +395,20 @@ def burst_warnings(
     cause = "more requests still gather where most are served"
     if _may_defer(cell, models.deferral):
         cause = "stores deferred writes that the disks had not yet made"
+    sustained = f"{number_text(saturates['iops'])} requests/s, as a longer run shows"
+    if scenario.in_flight_count is not None:
+        sustained += f", with a higher p50 and p99: compare {_longer_run(scenario)}"
     return [
-        f"{cell.name}: {rate} requests/s are a burst: {cause}. "
-        f"{saturates['resource']} sustain {number_text(saturates['iops'])} requests/s, as a longer run shows"
+        f"{cell.name}: {rate} requests/s are a burst: {cause}. {saturates['resource']} sustain {sustained}"
     ]
+
+
+def _longer_run(scenario: Scenario) -> str:
+    """Return the key that makes a closed loop long enough for its queues to settle, with its value."""
+    in_flight = scenario.in_flight_count
+    if scenario.workload.requests is None or in_flight is None:
+        return "a longer workload.duration_s"
+    return f"workload.requests = {SETTLED_ROUNDS * in_flight}"
 
 
 def slow_class(scenario: Scenario, result: Run) -> str | None:
@@ -425,17 +438,14 @@ def length_warnings(
     `slow_cells` are names of cells, each with its `slow_class`.
     """
     names = [name for name, _ in slow_cells]
-    in_flight = scenario.in_flight_count
-    if not names or in_flight is None:
+    if not names:
         return []
     left_out = len(names) - _NAMED_MAX
     more = f" and {left_out} more" if left_out > 0 else ""
-    advice = "a longer workload.duration_s"
-    if scenario.workload.requests is not None:
-        advice = f"workload.requests = {SETTLED_ROUNDS * in_flight}"
     kinds = dict.fromkeys(kind for _, kind in slow_cells)
     return [
-        f"{', '.join(names[:_NAMED_MAX])}{more}: {settling_text(kinds)}: compare {advice}"
+        f"{', '.join(names[:_NAMED_MAX])}{more}: {settling_text(kinds)}: "
+        f"compare {_longer_run(scenario)}"
     ]
 
 

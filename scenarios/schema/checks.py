@@ -197,20 +197,15 @@ def _of_buckets(scenario: ScenarioKeys, load: WorkloadSpec) -> Iterator[KeyProbl
     ):
         shares = getattr(load, key)
         if shares is not None and len(shares) != len(named):
+            got = "1 value" if len(shares) == 1 else f"{len(shares)} values"
             wanted = f"{len(named)}, one for each of workload.{of}"
-            yield problem(
-                f"workload.{key}", f"{len(shares)} values", wanted, f"workload.{of}"
-            )
+            yield problem(f"workload.{key}", got, wanted, f"workload.{of}")
     shards = load.buckets * load.index_shards
     if shards > INDEX_SHARDS_MAX:
         got = f"{shards:,} index shards with workload.index_shards {load.index_shards}"
         wanted = f"at most {INDEX_SHARDS_MAX:,}"
         yield problem("workload.buckets", got, wanted, "workload.index_shards")
-    stated = load.model_fields_set
-    if "block_sizes_bytes" in stated and "object_sizes_bytes" not in stated:
-        wanted = "workload.object_sizes_bytes: the sizes of objects"
-        sizes = ", ".join(map(format_size, load.block_sizes_bytes))
-        yield problem("workload.block_sizes_bytes", sizes, wanted, "workload.kind")
+    yield from _of_images(scenario, load)
     if load.read_fraction is not None:
         wanted = "op_shares: the shares of put and get"
         yield problem("workload.read_fraction", load.read_fraction, wanted)
@@ -227,6 +222,34 @@ def _of_buckets(scenario: ScenarioKeys, load: WorkloadSpec) -> Iterator[KeyProbl
         wanted = "a replicated scheme such as rep:3: indexes are keys of objects"
         key = "cluster.gateways.index_scheme"
         yield problem(key, f'"{scheme.name}"', wanted)
+
+
+def _of_images(scenario: ScenarioKeys, load: WorkloadSpec) -> Iterator[KeyProblem]:
+    """Refuse keys of images in a load on buckets, unless they are left from a file whose kind is overridden."""
+    stated = load.model_fields_set
+    kept = {"patterns", "image_bytes"}
+    if "object_sizes_bytes" in stated:
+        kept.add("block_sizes_bytes")
+    if "seq" not in load.patterns:
+        stated = stated - {"patterns"}
+    for key, got, wanted in (
+        (
+            "block_sizes_bytes",
+            ", ".join(map(format_size, load.block_sizes_bytes)),
+            "workload.object_sizes_bytes: the sizes of objects",
+        ),
+        ("patterns", ", ".join(load.patterns), "no such key: objects have no offsets"),
+        (
+            "image_bytes",
+            format_size(load.image_bytes),
+            "workload.objects: what buckets hold",
+        ),
+    ):
+        is_left = scenario.is_override("workload", "kind") and not scenario.is_override(
+            "workload", key
+        )
+        if key in stated and not (is_left and key in kept):
+            yield problem(f"workload.{key}", got, wanted, "workload.kind")
 
 
 def _several(scenario: ScenarioKeys) -> Iterator[KeyProblem]:

@@ -505,11 +505,11 @@ class WorkloadSpec(ScenarioTable):
     read_fraction: Annotated[float, Field(ge=0, le=1)] | None = None
     """Fraction of reads in one mixed cell [0 to 1], instead of ops."""
     patterns: tuple[Pattern, ...] = Field(default=("seq", "rand"), min_length=1)
-    """Access patterns, one cell each. Ignored with kind trace."""
+    """Access patterns, one cell each. Ignored with kind trace. Not with kind s3."""
     block_sizes_bytes: tuple[SizeBytes, ...] = Field(
         default=(4096,), min_length=1, max_length=BLOCK_SIZES_MAX
     )
-    """Request sizes [bytes], one cell each. Ignored with kind trace."""
+    """Request sizes [bytes], one cell each. Ignored with kind trace. Objects have object_sizes_bytes."""
     clients: Annotated[int, Field(ge=1, le=CLIENTS_MAX)] = 1
     """Clients [count], each with its own submission threads, network and image."""
     clients_per_host: Count = 1

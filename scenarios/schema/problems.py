@@ -53,6 +53,8 @@ def _path(key: str) -> KeyPath:
 
 
 _WANTED: Final[Mapping[str, str]] = {
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "a number",

@@ -347,6 +347,9 @@ def assess(
             f"Histories saw {seen} by single failures, too few for an interval of their losses. "
             "More walks see more."
         )
+    without_clients = unavailability(system)
+    if without_clients is None:
+        stated.append(f"Unavailability is not given: {_why_no_unavailability(system)}.")
     unknown = _why_no_bytes(system, method, row)
     if unknown is not None:
         row |= {"bytes_lost_given_loss": None, "bytes_lost_per_year": None}
@@ -358,7 +361,7 @@ def assess(
         "horizon_s": system.horizon_s,
         "client_bytes": system.client_bytes,
         "wall_s": time.perf_counter() - begun,
-        "unavailability": unavailability(system),
+        "unavailability": without_clients,
         "assumptions": stated,
     }
 
@@ -369,6 +372,15 @@ def _why_no_bytes(system: System, method: Method, row: Mapping[str, Any]) -> str
         return "a latent sector error loses a stripe and a failed drive whole groups, and losses count both"
     if row["loss_probability"] and row["bytes_lost_per_year"] is None:
         return "losses are so frequent that this method does not count all of them"
+    return None
+
+
+def _why_no_unavailability(system: System) -> str | None:
+    """Explain why the unavailability of a system is not known. None if it is."""
+    if not system.lifetime.constant:
+        return "drives age"
+    if system.spares is not None:
+        return "drives wait for spares, which neither the chain nor the binomial counts"
     return None
 
 
@@ -383,19 +395,24 @@ def unavailability(system: System) -> float | None:
     Returns
     -------
     float or None
-        The part, 0 to 1, or None if drives age.
+        The part, 0 to 1, or None if drives age or wait for spares.
 
     Notes
     -----
-    Independent failures contribute the chain's part for pools of a clustered placement. Elsewhere the part
-    is binomial, with each shard away for the detection and its part of the rebuild. Bursts contribute their
-    rate, times the time that struck units are down, times the mean part of groups that miss more than
-    `missing_allowed`: shards on struck units and, if a burst strikes a single one, shards that are away by
-    themselves. All parts are those of the long run, which is more than a horizon that begins with all drives
-    has if repairs last for much of it. Lost data counts as available. Stretch mode has rules of its own
-    (`stretched_unavailability`).
+    Independent failures contribute the chain's part for pools of a clustered placement. If j drives must be
+    away for clients to wait, and drives are rebuilt one at a time, the last j - 1 of them fail within what is
+    left of the first rebuild. To first order in the failure rate, they are away together for
+    :math:`T^j / j!` of a fixed time T, and for :math:`T^j` of an exponential one. Side by side, the
+    distribution of the time does not matter.
+
+    Elsewhere the part is binomial, with each shard away for the detection and its part of the rebuild. This
+    is too high if groups nearest to loss are rebuilt first. Bursts contribute their rate, times the time that
+    struck units are down, times the mean part of groups that miss more than `missing_allowed`: shards on
+    struck units and, if a burst strikes a single one, shards that are away by themselves. All parts are those
+    of the long run, which is more than a horizon that begins with all drives has if repairs last for much of
+    it. Lost data counts as available. Stretch mode has rules of its own (`stretched_unavailability`).
     """
-    if not system.lifetime.constant:
+    if _why_no_unavailability(system) is not None:
         return None
     allowed = system.missing_allowed
     away_s = system.repair.detection_s + system.shard_transfer_s
@@ -405,6 +422,8 @@ def unavailability(system: System) -> float | None:
     if system.placement == "clustered":
         away = 0.0
         share = chain_of(system).share_of_time(allowed)
+        if system.repair.fixed and system.repair.policy == "serial":
+            share /= factorial(max(0, allowed) + 1)
     else:
         share = _more_away(system.code.width, allowed, away)
     for burst in system.bursts:
@@ -539,7 +558,8 @@ def assumptions(system: System, method: Method) -> list[str]:
 
 def _settles_late(system: System) -> bool:
     """Return True if unavailability is known and takes much of the horizon to reach that of the long run."""
-    return system.lifetime.constant and system.rebuild_s > system.horizon_s / 10
+    is_known = _why_no_unavailability(system) is None
+    return is_known and system.rebuild_s > system.horizon_s / 10
 
 
 def _failure_assumption(system: System, *, burst_only: bool) -> str:

@@ -469,4 +469,7 @@ def problems_of(values: Mapping[str, str], listed: Sequence[Control]) -> dict[st
         problem = control.problem(values[control.name])
         if problem:
             problems[control.name] = problem
+    shares = [control.name for control in listed if control.name in S3_OPS]
+    if shares and not problems and not any(float(values[name]) for name in shares):
+        problems[shares[0]] = "got 0 for each operation, wanted a share above 0"
     return problems

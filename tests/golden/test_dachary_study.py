@@ -193,3 +193,11 @@ def test_figures_are_drawn_with_captions(result):
     assert set(figures) == {"roofline", "kernel-and-copies", "operations", "ratios"}
     for figure, caption in figures.values():
         assert figure.axes and caption.endswith(".")
+
+
+def test_operations_show_one_number_for_each_backend_and_operation(result):
+    (axes,) = STUDY.figures(result)["operations"][0].axes
+    for line in axes.lines:
+        # Given Ceph's plugin and Jerasure's own function of the same name, each has a place of its own.
+        places = list(line.get_xdata())
+        assert len(places) == len(set(places))

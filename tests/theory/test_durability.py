@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from itertools import combinations
-from math import comb, log1p, log10
+from math import comb, log1p, log10, prod
 
 import numpy as np
 import pytest
@@ -128,6 +128,48 @@ def test_unavailability_of_the_long_run_is_that_of_a_year_unless_rebuilds_are_lo
     assert (ratio > 1.5) == is_long
     stated = any("the long run" in line for line in assumptions(system, "markov"))
     assert stated == is_long
+
+
+def with_fixed_times(system):
+    return replace(system, repair=replace(system.repair, fixed=True))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "of_exponential"), [("rs:8,2", 1 / 2), ("rs:8,3", 1 / 6)]
+)
+def test_fixed_rebuilds_in_turn_leave_pools_available_for_longer(
+    scheme, of_exponential
+):
+    # Given a pool of n drives that stops serving below a min_size of k + 1, when m of them are away.
+    system = clustered(scheme)
+    code = system.code
+    # When m - 1 drives fail within what is left of a rebuild of 20 TB at 100 MB/s
+    rebuild_s = 20e12 / 1e8
+    failing = system.lifetime.rate_per_s * rebuild_s
+    orders = code.width * prod(code.width - i for i in range(1, code.tolerated))
+    # Then m are away together for T^m / m! of a fixed time, and for T^m of an exponential one.
+    in_turn = orders * failing**code.tolerated
+    assert unavailability(system) == pytest.approx(in_turn, rel=0.01)
+    fixed = unavailability(with_fixed_times(system))
+    assert fixed == pytest.approx(in_turn * of_exponential, rel=0.01)
+
+
+def test_side_by_side_the_distribution_of_rebuild_times_does_not_change_unavailability():
+    # Given drives that are rebuilt independently of one another, each away for λT of the time
+    system = clustered("rep:3", drives=3, policy="parallel")
+    away = system.lifetime.rate_per_s * 20e12 / 1e8
+    # Then two of three are away together for 3 (λT)² of it, whatever the times are.
+    for each in (system, with_fixed_times(system)):
+        assert unavailability(each) == pytest.approx(3 * away**2, rel=0.01)
+
+
+def test_no_unavailability_is_given_where_drives_may_wait_for_spares():
+    # Given no spares, so that a tenth of the drives and more is away in the end, and not 0.03 % of them
+    system = clustered(spares=0)
+    # Then the answer gives no number, and says why.
+    row = assess(system, "splitting", walks=50)
+    assert row["unavailability"] is None
+    assert any("spares" in line for line in row["assumptions"] if "not given" in line)
 
 
 @pytest.mark.parametrize("parallel", [True, False])

@@ -266,3 +266,28 @@ def test_a_missing_folder_is_refused(tmp_path, command):
     status, _, err = command("cite", tmp_path / "nothing")
     assert status == 2
     assert "nothing" in err
+
+
+@pytest.mark.parametrize(
+    ("placement", "detection_s", "used"),
+    [
+        # Pools of drives with a stated rebuild use neither a cluster nor Ceph: the code alone.
+        ("clustered", 600.0, ["stripesim"]),
+        ("clustered", None, ["stripesim", "ceph-reef"]),
+        ("crush", 600.0, ["stripesim", "stripesim-nvme", "stripesim-samsung-pm983"]),
+    ],
+)
+def test_durability_without_a_cluster_cites_no_parameters_of_one(
+    tmp_path, placement, detection_s, used
+):
+    configuration = {
+        "schemes": ["rs:8,2"],
+        "generation": "reef",
+        "cluster": {"parameters": "nvme", "drive": "samsung-pm983"},
+        "durability": {"placement": placement, "detection_s": detection_s},
+    }
+    folder = written(tmp_path, configuration=configuration, method="all")
+    keys = [entry.key for entry in cite_run(folder)]
+    assert keys[: len(used)] == used
+    assert ("weil2006" in keys) == (placement == "crush")
+    assert len(keys) == len(used) or placement == "crush"

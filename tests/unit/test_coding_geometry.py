@@ -88,3 +88,18 @@ def test_bad_schemes_give_one_clear_line(text: str, wanted: str) -> None:
         parse_scheme(text)
     assert "\n" not in str(caught.value)
     assert repr(text) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("rs:0,2", "k of at least 1"),
+        ("rs:300,3", "k + m of at most 256"),
+        ("lrc:4,3,9", "locality of 1 to k - 1 = 3"),
+    ],
+)
+def test_what_is_wanted_names_the_number_of_the_scheme(text, wanted):
+    # A scenario shows it without the name of the number: schemes: got "rs:0,2", wanted ...
+    with pytest.raises(SchemeError) as caught:
+        parse_scheme(text)
+    assert caught.value.problems[0].wanted == wanted

@@ -754,3 +754,43 @@ def test_bucket_indexes_need_failure_domains_too(keys, said):
             f'schemes = ["rs:1,1"]\n[cluster]\nosds_per_host = 4\n{keys}'
             '[workload]\nkind = "s3"\nrequests = 10\n'
         )
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted"),
+    [
+        ('block_sizes_bytes = ["4k"]', "workload.object_sizes_bytes"),
+        ('patterns = ["seq"]', "no such key"),
+        ('image_bytes = "1GB"', "workload.objects"),
+    ],
+)
+def test_keys_of_images_are_refused_and_not_ignored(key, wanted):
+    # Given objects of 64 KiB, and a key that says something else of images
+    with pytest.raises(ScenarioError) as caught:
+        scenario(f'object_sizes_bytes = ["64k"]\n{key}')
+    (fault,) = caught.value.faults
+    assert f"workload.{key.split()[0]}" in fault
+    assert wanted in fault
+
+
+def test_keys_of_images_in_a_file_do_not_matter_once_its_kind_is_overridden():
+    text = (
+        'schemes = ["rep:3"]\n[workload]\nrequests = 10\nblock_sizes_bytes = ["4k"]\n'
+        'patterns = ["seq"]\nimage_bytes = "1GB"\n'
+    )
+    sets = ["workload.kind=s3", "workload.object_sizes_bytes=64k"]
+    assert parse_scenario(text, sets=sets).workload.is_s3
+    # One size must be stated, and nothing beside the kind may be of images.
+    for more in (sets[:1], [*sets, "workload.patterns=seq"]):
+        with pytest.raises(ScenarioError, match=r"workload\.(block|patterns)"):
+            parse_scenario(text, sets=more)
+
+
+def test_a_flag_wants_true_or_false():
+    with pytest.raises(ScenarioError, match="tls: got 1, wanted true or false"):
+        scenario("tls = 1")
+
+
+def test_a_single_share_is_called_one_value():
+    with pytest.raises(ScenarioError, match="op_shares: got 1 value, wanted 2"):
+        scenario('ops = ["put", "get"]\nop_shares = [1]')

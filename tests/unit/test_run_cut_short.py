@@ -1,5 +1,6 @@
 """An interrupted run keeps its completed cells, and unwritable folders are refused before the run."""
 
+import json
 import os
 import subprocess
 import sys
@@ -230,10 +231,30 @@ def test_only_small_writes_explain_a_burst_by_deferred_writes(op, size, defers):
     scenario = parse_scenario(TINY, sets=sets)
     saturates = {"resource": "drives", "utilisation": 1.2, "iops": 100.0}
 
-    (line,) = burst_warnings(*cells(scenario), saturates, build_models(scenario))
+    (cell,) = cells(scenario)
+    (line,) = burst_warnings(scenario, cell, saturates, build_models(scenario))
 
     assert ("deferred writes" in line) == defers
     assert "120 requests/s" in line
+
+
+def test_a_burst_is_not_said_to_have_the_rate_of_a_longer_run():
+    # Given objects on disks, of which stores still hold deferred writes when the run ends
+    sets = {
+        "cluster.drive": "hdd-7200-nvme-db",
+        "workload.ops": ["get", "put"],
+        "workload.op_shares": [45.0, 55.0],
+        "workload.object_sizes_bytes": ["4k", "64k", "1MiB"],
+        "workload.size_shares": [50.0, 40.0, 10.0],
+    }
+    text = [f"{key}={json.dumps(value)}" for key, value in sets.items()]
+    scenario = api.load_scenario("s3", sets=[*text, 'schemes=["rep:3"]'])
+    warnings = api.run(scenario).warnings
+    # Then the warning of the burst names the longer run, 300 × 64 requests in flight, and no other
+    # says that the rate does not depend on it.
+    (burst,) = [line for line in warnings if "are a burst" in line]
+    assert "workload.requests = 19200" in burst
+    assert not any("hardly depends" in line for line in warnings)
 
 
 PAST_SATURATION = {

@@ -9,6 +9,7 @@ import pytest
 
 from stripesim.models.problems import MeasuredError, NotComputedError
 from stripesim.scenarios.studies.description import study_folder
+from stripesim.scenarios.studies.registry import study_named
 from stripesim.scenarios.studies.s3.claims import claims_of, ledger_for
 from stripesim.scenarios.studies.s3.counted import load_counts
 from stripesim.scenarios.studies.s3.counted_runs import count_request, models_for
@@ -229,6 +230,10 @@ def test_a_folder_may_have_counters_alone(tmp_path) -> None:
     assert load(tmp_path) == ()
     (row,) = load_counts(tmp_path)
     assert row.id == "rgw20-rep3-put-4096"
+    # A count is written without its unit 1: three writes for a PUT, and 8.7 kB between gateway and OSDs.
+    words = {claim.id.split(":")[1]: claim.published_words for claim in row.claims()}
+    assert words["operations"] == "3"
+    assert words["osd_net"] == "8726 B"
     (tmp_path / "rgw.csv").write_text(f"{header}\n{first.replace('put', 'patch')}\n")
     with pytest.raises(MeasuredError, match=r"rgw\.csv:2: op"):
         load_counts(tmp_path)
@@ -534,3 +539,25 @@ def test_runs_of_many_clients_cut_objects_into_smaller_ones():
     few = replace(big, threads="64 threads")
     load_of = scenario_of(few, read_cluster(few.hardware)).workload
     assert load_of.object_sizes_bytes == (LARGEST_BYTES,)
+
+
+def test_figures_show_each_counter_and_not_their_means(tmp_path) -> None:
+    # Given the counters of two requests: one in a replicated pool, and one that says twice its operations
+    header, first = (
+        (study_folder("s3") / "data" / "rgw.csv").read_text().split("\n")[:2]
+    )
+    second = first.replace("rgw20-rep3", "other").replace(",200,3.0,", ",200,6.0,")
+    (tmp_path / "rgw.csv").write_text(f"{header}\n{first}\n{second}\n")
+    # When the study draws them
+    study = study_named("s3")
+    result = study.run(data=tmp_path)
+    figures = study.figures(result)
+    # Then both ratios of operations are points: 3 / 3 and 3 / 6.
+    assert set(figures) == {"counters"}
+    heights = [
+        height
+        for axes in figures["counters"][0].axes
+        for line in axes.lines
+        for height in line.get_ydata()
+    ]
+    assert {1.0, 0.5} <= set(heights)

@@ -1268,3 +1268,10 @@ def test_a_failure_with_objects_counts_the_groups_of_bucket_indexes():
     assert line["not_clean"][0] == 0
     assert max(line["not_clean"]) > 0.1
     assert min(line["not_clean"]) >= 0
+
+
+def test_objects_without_any_operation_have_their_error_at_the_first_share(client):
+    values = dict.fromkeys(("put", "get", "head", "list", "delete"), "0")
+    page = client.get("/", params={"base": "s3", **values}).text
+    assert "got 0 for each operation, wanted a share above 0" in page
+    assert "got []" not in page

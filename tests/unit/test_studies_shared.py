@@ -49,6 +49,31 @@ def test_rules_name_claims_and_metrics_of_their_study(name):
         assert any(re.fullmatch(pattern, claim.metric) for claim in claims), pattern
 
 
+def _named_panels(spec, layer):
+    """Yield the panels that a layer's queries name, or all panels if they name none."""
+    panels = spec.panels or [spec.template]
+    named = [
+        panel
+        for panel in panels
+        if panel.title and any(panel.title in query for query in layer.queries)
+    ]
+    yield from named or panels
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_bars_on_a_logarithmic_axis_state_where_they_begin(name):
+    # A logarithmic axis has no zero, so that a bar from there has no length.
+    for spec in figure_specs(name).values():
+        for layer in spec.layers:
+            if layer.mark not in ("bars", "heap"):
+                continue
+            for panel in _named_panels(spec, layer):
+                axis = panel.x if panel.sideways else panel.y
+                if axis.spec.scale == "log":
+                    assert layer.mark == "bars"
+                    assert all(re.search(r"\blow\b", query) for query in layer.queries)
+
+
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_figure_is_well_formed(name):
     specs = figure_specs(name)

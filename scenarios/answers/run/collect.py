@@ -99,7 +99,7 @@ def collect_cell(
     slow = slow_class(scenario, result)
     bursts: list[str] = []
     if not may_hit_caches(scenario, cell, models):
-        bursts = burst_warnings(cell, saturates, models)
+        bursts = burst_warnings(scenario, cell, saturates, models)
     return replace(
         collected,
         limits=(result.limits,) * len(own_rows),
@@ -109,7 +109,8 @@ def collect_cell(
         timelines=[{**name, **one} for one in (result.timeline,) if one is not None],
         unfinished=tuple(recovery_warnings(scenario, cell.scheme, result.row)),
         bursts=tuple(bursts),
-        slow_cells=() if slow is None else ((cell.name, slow),),
+        # The rate of a burst does depend on the length of its run.
+        slow_cells=() if slow is None or bursts else ((cell.name, slow),),
     )
 
 
