@@ -225,7 +225,7 @@ def _of_buckets(scenario: ScenarioKeys, load: WorkloadSpec) -> Iterator[KeyProbl
 
 
 def _of_images(scenario: ScenarioKeys, load: WorkloadSpec) -> Iterator[KeyProblem]:
-    """Refuse keys of images in a load on buckets, unless they are left from a file whose kind is overridden."""
+    """Refuse keys of images in a load on buckets, but not those of a file whose kind is overridden."""
     stated = load.model_fields_set
     kept = {"patterns", "image_bytes"}
     if "object_sizes_bytes" in stated:
