@@ -206,6 +206,15 @@ def _of_buckets(scenario: ScenarioKeys, load: WorkloadSpec) -> Iterator[KeyProbl
         wanted = f"at most {INDEX_SHARDS_MAX:,}"
         yield problem("workload.buckets", got, wanted, "workload.index_shards")
     yield from _of_images(scenario, load)
+    if (
+        "part_size_bytes" in load.model_fields_set
+        and not load.multipart_threshold_bytes
+    ):
+        wanted = (
+            "workload.multipart_threshold_bytes, too: no object has parts without it"
+        )
+        size = format_size(load.part_size_bytes)
+        yield problem("workload.part_size_bytes", size, wanted)
     if load.read_fraction is not None:
         wanted = "op_shares: the shares of put and get"
         yield problem("workload.read_fraction", load.read_fraction, wanted)

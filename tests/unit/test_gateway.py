@@ -762,6 +762,7 @@ def test_bucket_indexes_need_failure_domains_too(keys, said):
         ('block_sizes_bytes = ["4k"]', "workload.object_sizes_bytes"),
         ('patterns = ["seq"]', "no such key"),
         ('image_bytes = "1GB"', "workload.objects"),
+        ('part_size_bytes = "8MiB"', "workload.multipart_threshold_bytes, too"),
     ],
 )
 def test_keys_of_images_are_refused_and_not_ignored(key, wanted):

@@ -714,6 +714,28 @@ def test_one_client_copies_beside_any_load(load):
     assert profile["iops"] > 0
 
 
+def test_a_copy_to_another_kind_of_pool_needs_a_rule_for_it(tmp_path):
+    # Given a replicated pool whose rule its scenario names. Ceph refuses a pool with a rule of another type.
+    crush = tmp_path / "crush.txt"
+    crush.write_text(map_to_text(build_map(hosts=4, osds_per_host=2)))
+    text = f'''
+schemes = ["rep:3"]
+[cluster]
+pg_num = 8
+crush_map = "{crush}"
+crush_rule = "rep"
+[workload]
+requests = 1
+queue_depth = 1
+image_bytes = "64MiB"
+'''
+    change = '[[changes]]\nkind = "scheme"\nscheme = "rs:2,1"\n'
+    with pytest.raises(ScenarioError, match="crush_rule: got nothing, wanted a rule f"):
+        rehearse(scenario(change, text=text))
+    with_rule = rehearse(scenario(f'{change}crush_rule = "ec"\n', text=text))
+    assert with_rule["changes"][0]["duration_s"] > 0
+
+
 def test_a_slow_copy_is_simulated_for_longer():
     # Given networks of 1 Gbit/s, on which ten objects in flight complete too few in two seconds
     changes = '[[changes]]\nkind = "scheme"\nscheme = "rep:3"\n'

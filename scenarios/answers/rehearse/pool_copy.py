@@ -217,8 +217,20 @@ def _clients(row: ResultRow) -> dict[str, Any]:
 
 
 def target_of_copy(scenario: Scenario) -> Scenario:
-    """Return the scenario of the new pool."""
+    """Return the scenario of the new pool.
+
+    Raises
+    ------
+    ScenarioError
+        If the rule of the old pool is for pools of another kind, and the change names none.
+    """
     (change,) = scenario.changes
+    assert change.scheme is not None
+    kinds = [parse_scheme(name).kind for name in (scenario.schemes[0], change.scheme)]
+    rule = scenario.cluster.crush_rule
+    if rule is not None and change.crush_rule is None and len(set(kinds)) > 1:
+        wanted = f"a rule for {kinds[1]} pools: cluster.crush_rule ({rule}) is for {kinds[0]} ones"
+        raise scenario.problem("changes.0.crush_rule", "nothing", wanted)
     keys: dict[str, Any] = {"pool_id": scenario.cluster.pool_id + 1, "upmap_items": ()}
     if change.crush_rule is not None:
         keys["crush_rule"] = change.crush_rule
