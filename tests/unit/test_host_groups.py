@@ -314,7 +314,8 @@ def test_a_map_of_the_command_line_replaces_the_counts_of_a_file(
     mapped: Callable[..., Scenario],
 ) -> None:
     text = 'schemes = ["rep:3"]\n[cluster]\nhosts = 9\n[workload]\nrequests = 10\n'
-    base, crush = mapped().resolve(""), "cluster.crush_map=map.txt"
+    base = mapped().resolve("")
+    crush = f"cluster.crush_map={base / 'map.txt'}"
     replaced = parse_scenario(text, base_dir=base, sets=[crush])
     assert osd_hosts(replaced).tolist() == [0, 0, 1, 1, 2, 2]
     with pytest.raises(ScenarioError, match=r"cluster\.hosts: got 6"):
