@@ -17,6 +17,7 @@ from stripesim.scenarios.answers.check.check import (
     LoadCheck,
 )
 from stripesim.scenarios.answers.predict.answer import value_text
+from stripesim.scenarios.answers.predict.register import OF_OBJECTS
 from stripesim.scenarios.cells.notes import outside_of
 from stripesim.scenarios.schema.units import counted_text, number_text
 from stripesim.scenarios.show.answer import Answer
@@ -157,6 +158,8 @@ def assumptions_of(check: LoadCheck) -> list[str]:
         f"a cause explains a measurement if every value is within {100 * EXPLAINED:.0f} %; causes act alone",
         "the cluster serves nothing else: no other clients, recovery or scrubs",
     ]
+    if subject.workload.is_s3:
+        lines.append(OF_OBJECTS)
     load = "the file's" if check.measurement.from_file else "the scenario's"
     workload = subject.workload
     in_flight = f"with {workload.queue_depth} in flight each"

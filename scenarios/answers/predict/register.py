@@ -40,6 +40,11 @@ from stripesim.sim.observe.window import SATURATED_BELOW
 FORM: Final = "stripesim-register-1"
 #: Field of the file that holds the hash of all others.
 SEAL: Final = "sha256"
+#: What is not known of intervals of objects.
+OF_OBJECTS: Final = (
+    "the held-out rows behind the intervals are of images, none of objects in buckets: that "
+    f"{COVERAGE:.0%} of measurements lie in them is not tested for objects"
+)
 #: What `--register` wants.
 _NEW_FILE: Final = "a new file that can be written"
 #: Columns that identify a row.
@@ -113,8 +118,10 @@ class ScenarioPrediction:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings of the run, and of rows whose latencies may be beyond their intervals."""
-        return [*self.result.warnings, *map(_queue_warning, self._may_saturate())]
+        """Warnings of the run, and of rows that may be beyond their intervals."""
+        untested = [OF_OBJECTS] if self.result.is_of_objects and self.rows else []
+        queues = map(_queue_warning, self._may_saturate())
+        return [*self.result.warnings, *untested, *queues]
 
     def _may_saturate(self) -> Iterator[PredictedRow]:
         """Yield rows of arrivals that the cluster serves in the run, but not at the low end of its rate."""
