@@ -100,9 +100,7 @@ class _Used:
     releases: tuple[str, ...] = ()
     studies: tuple[str, ...] = ()
     codes: tuple[tuple[str, str], ...] = ()  # File and SHA-256 of each.
-    has_cluster: bool = (
-        True  # False for the durability of pools that CRUSH does not place.
-    )
+    has_cluster: bool = True  # False for pools that CRUSH does not place.
 
 
 def answer_of_citation(folder: str | Path | None = None) -> Answer:

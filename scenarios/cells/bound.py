@@ -211,8 +211,12 @@ def may_hit_caches(scenario: Scenario, cell: Cell, models: Models) -> bool:
     """
     if scenario.workload.is_s3 or cell.scheme == "none":
         return False
-    caches_bytes = scenario.cluster.osd_count * models.store.read_cache_bytes
-    return caches_bytes > CACHED_MAX * scenario.images_bytes
+    return read_caches_bytes(scenario, models) > CACHED_MAX * scenario.images_bytes
+
+
+def read_caches_bytes(scenario: Scenario, models: Models) -> int:
+    """Return the size of the read caches of all OSDs [B]."""
+    return scenario.cluster.osd_count * models.store.read_cache_bytes
 
 
 def _has_bound(scenario: Scenario, cell: Cell, models: Models, result: Run) -> bool:

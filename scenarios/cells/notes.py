@@ -16,7 +16,11 @@ from stripesim.calibration.parameters.calibrated_range import (
 from stripesim.models.coding import RedundancyScheme, parse_scheme, repair_reads
 from stripesim.models.object_store.store import DeferralModel
 from stripesim.models.problems import Problem
-from stripesim.scenarios.cells.bound import CACHED_MAX
+from stripesim.scenarios.cells.bound import (
+    CACHED_MAX,
+    may_hit_caches,
+    read_caches_bytes,
+)
 from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.cells.kernel_costs import (
     codes_with_borrowed_costs,
@@ -88,18 +92,18 @@ def code_files(scenario: Scenario) -> dict[str, Any]:
 def outside_of(scenario: Scenario) -> list[Problem]:
     """List the values of a scenario outside the calibrated range of its parameter set, each once."""
     covered = calibrated_range(cluster_set(scenario))
+    values = _compared_values(scenario)
     outside = [
         _with_key_of_loads(problem, scenario)
         for load in scenario.loads
-        for problem in covered.problems(_compared_values(scenario, load))
+        for problem in covered.problems(values | {"workload": _compared_keys(load)})
     ]
     return [*dict.fromkeys(outside), *_unmeasured_sites(scenario)]
 
 
-def _compared_values(scenario: Scenario, load: WorkloadSpec) -> dict[str, Any]:
-    """Return the nested values of a scenario under one of its loads, without keys that the load ignores."""
+def _compared_values(scenario: Scenario) -> dict[str, Any]:
+    """Return the nested values of a scenario, with those of hosts that differ as lists."""
     asked = scenario.model_dump(mode="json")
-    asked["workload"] = load.model_dump(mode="json")
     # Hosts that differ are groups.
     cluster = scenario.cluster
     asked["cluster"] |= {
@@ -107,17 +111,23 @@ def _compared_values(scenario: Scenario, load: WorkloadSpec) -> dict[str, Any]:
         "osds_per_host": list(dict.fromkeys(cluster.of_hosts("osds"))),
         "cores_per_host": list(dict.fromkeys(cluster.of_hosts("cores"))),
     }
-    if load.kind in ("trace", "s3"):
-        asked["workload"].pop("block_sizes_bytes")
-    if not load.is_s3:
-        asked["workload"].pop("object_sizes_bytes")
-    elif load.is_closed:
-        # A set with costs of gateways was calibrated on closed loops of objects, too.
-        asked["workload"].pop("kind")
-    if load.is_open or (load.kind == "trace" and load.replay == "recorded"):
-        asked["workload"].pop("queue_depth")
     if cluster.crush_map is not None:
         asked["cluster"] |= _hosts_of_map(scenario)
+    return asked
+
+
+def _compared_keys(load: WorkloadSpec) -> dict[str, Any]:
+    """Return the values of a load, without keys that it ignores."""
+    asked = load.model_dump(mode="json")
+    if load.kind in ("trace", "s3"):
+        asked.pop("block_sizes_bytes")
+    if not load.is_s3:
+        asked.pop("object_sizes_bytes")
+    elif load.is_closed:
+        # A set with costs of gateways was calibrated on closed loops of objects, too.
+        asked.pop("kind")
+    if load.is_open or (load.kind == "trace" and load.replay == "recorded"):
+        asked.pop("queue_depth")
     return asked
 
 
@@ -359,7 +369,7 @@ def _uncached_warnings(scenario: Scenario, models: Models) -> list[str]:
     """Warn of GETs that read all data from drives here, where read caches could hold much of it."""
     if not any(load.is_s3 and "get" in load.ops for load in scenario.loads):
         return []
-    caches_bytes = scenario.cluster.osd_count * models.store.read_cache_bytes
+    caches_bytes = read_caches_bytes(scenario, models)
     share = min(1.0, caches_bytes / scenario.images_bytes)
     if share <= CACHED_MAX:
         return []
@@ -386,8 +396,10 @@ def burst_warnings(
     saturates: Mapping[str, Any] | None,
     models: Models,
 ) -> list[str]:
-    """Warn of a rate above the bound of the cell, which does not last on disks."""
+    """Warn of a rate above the bound of the cell, which does not last on disks, unless caches may lift it."""
     if models.deferral is None or saturates is None:
+        return []
+    if may_hit_caches(scenario, cell, models):
         return []
     if saturates["utilisation"] <= _BURST:
         return []

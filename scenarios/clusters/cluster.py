@@ -43,11 +43,7 @@ from stripesim.scenarios.clusters.report_schema import (
     PoolRow,
     value_text,
 )
-from stripesim.scenarios.schema.keys import (
-    BACKFILLFULL_RATIO,
-    FULL_RATIO,
-    NEARFULL_RATIO,
-)
+from stripesim.scenarios.schema.keys import FILL_RATIOS
 
 _KIB: Final = 1024
 _TIB: Final = 1024**4
@@ -59,11 +55,6 @@ _STRIPE_UNIT_MAX: Final = 4 << 20
 _LISTED: Final = 8
 # Start of a log that still has the first write of its placement group.
 _LOG_FROM_THE_START: Final = "0'0"
-_RATIOS: Final = {
-    "nearfull_ratio": NEARFULL_RATIO,
-    "backfillfull_ratio": BACKFILLFULL_RATIO,
-    "full_ratio": FULL_RATIO,
-}
 #: Plugins of plain Reed-Solomon codes. Older releases state no plugin for Ceph's default.
 _PLAIN_PLUGINS: Final = ("", "isa", "jerasure")
 
@@ -146,7 +137,7 @@ class ImportedOsd:
 
 @dataclass(frozen=True)
 class FullRatios:
-    """Shares of its capacity at which an OSD acts, in ascending order."""
+    """Shares of its capacity at which an OSD acts, in the order of `FILL_RATIOS`."""
 
     nearfull: float
     backfillfull: float
@@ -520,8 +511,8 @@ def _left_out_of_pool(row: PoolRow, placed: PlacedPool) -> list[str]:
 
 
 def _stated_ratios(dump: OsdMapDump) -> list[float]:
-    """Return the fill ratios of a map in ascending order of their meaning, with defaults for missing ones."""
-    return [getattr(dump, name) or default for name, default in _RATIOS.items()]
+    """Return the ratios of a map in the order of `FILL_RATIOS`, with defaults for missing ones."""
+    return [getattr(dump, name) or default for name, default in FILL_RATIOS.items()]
 
 
 def _raised_ratios(dump: OsdMapDump) -> FullRatios:
@@ -538,7 +529,7 @@ def _ratio_warnings(dump: OsdMapDump) -> list[str]:
     if stated == sorted(stated):
         return []
     ratios_text = ", ".join(
-        f"{name} {ratio:.4g}" for name, ratio in zip(_RATIOS, stated, strict=True)
+        f"{name} {ratio:.4g}" for name, ratio in zip(FILL_RATIOS, stated, strict=True)
     )
     raised = _raised_ratios(dump)
     return [

@@ -39,9 +39,7 @@ from stripesim.scenarios.clusters.pool_workload import PoolLoad, load_of
 from stripesim.scenarios.clusters.report_schema import printable
 from stripesim.scenarios.clusters.usage import data_by_osd
 from stripesim.scenarios.schema.keys import (
-    BACKFILLFULL_RATIO,
-    FULL_RATIO,
-    NEARFULL_RATIO,
+    FILL_RATIOS,
 )
 from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.schema.toml import escaped
@@ -290,16 +288,11 @@ def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescripti
 
 def _own_ratios(cluster: ImportedCluster) -> dict[str, float]:
     """Return the ratios of the cluster that differ from Ceph's defaults."""
-    ratios = cluster.ratios
-    defaults = {
-        "nearfull_ratio": (ratios.nearfull, NEARFULL_RATIO),
-        "backfillfull_ratio": (ratios.backfillfull, BACKFILLFULL_RATIO),
-        "full_ratio": (ratios.full, FULL_RATIO),
-    }
+    ratios = [round(ratio, _RATIO_DIGITS) for ratio in vars(cluster.ratios).values()]
     return {
-        key: round(ratio, _RATIO_DIGITS)
-        for key, (ratio, default) in defaults.items()
-        if round(ratio, _RATIO_DIGITS) != default
+        key: ratio
+        for (key, default), ratio in zip(FILL_RATIOS.items(), ratios, strict=True)
+        if ratio != default
     }
 
 

@@ -22,10 +22,9 @@ from stripesim.scenarios.schema.geometry import (
     unequal_levels,
 )
 from stripesim.scenarios.schema.keys import (
-    FULL_RATIO,
+    FILL_RATIOS,
     INDEX_SHARDS_MAX,
     LOCAL_READS,
-    NEARFULL_RATIO,
     S3_KEYS,
     ClusterSpec,
     ScenarioKeys,
@@ -236,29 +235,27 @@ def _of_buckets(scenario: ScenarioKeys, load: WorkloadSpec) -> Iterator[KeyProbl
 def _of_images(scenario: ScenarioKeys, load: WorkloadSpec) -> Iterator[KeyProblem]:
     """Refuse keys of images in a load on buckets, but not those of a file whose kind is overridden."""
     stated = load.model_fields_set
-    kept = {"patterns", "image_bytes"}
-    if "object_sizes_bytes" in stated:
-        kept.add("block_sizes_bytes")
-    if "seq" not in load.patterns:
-        stated = stated - {"patterns"}
-    for key, got, wanted in (
-        (
-            "block_sizes_bytes",
-            ", ".join(map(format_size, load.block_sizes_bytes)),
-            "workload.object_sizes_bytes: the sizes of objects",
-        ),
-        ("patterns", ", ".join(load.patterns), "no such key: objects have no offsets"),
-        (
-            "image_bytes",
-            format_size(load.image_bytes),
-            "workload.objects: what buckets hold",
-        ),
-    ):
-        is_left = scenario.is_override("workload", "kind") and not scenario.is_override(
-            "workload", key
+
+    def is_meant(key: str) -> bool:
+        is_of_file = scenario.is_override(
+            "workload", "kind"
+        ) and not scenario.is_override("workload", key)
+        return key in stated and not is_of_file
+
+    kind = "workload.kind"
+    has_no_size = "block_sizes_bytes" in stated and "object_sizes_bytes" not in stated
+    if has_no_size or is_meant("block_sizes_bytes"):
+        wanted = "workload.object_sizes_bytes: the sizes of objects"
+        sizes = ", ".join(map(format_size, load.block_sizes_bytes))
+        yield problem("workload.block_sizes_bytes", sizes, wanted, kind)
+    if is_meant("patterns") and "seq" in load.patterns:
+        wanted = "no such key: objects have no offsets"
+        yield problem("workload.patterns", ", ".join(load.patterns), wanted, kind)
+    if is_meant("image_bytes"):
+        wanted = "workload.objects: what buckets hold"
+        yield problem(
+            "workload.image_bytes", format_size(load.image_bytes), wanted, kind
         )
-        if key in stated and not (is_left and key in kept):
-            yield problem(f"workload.{key}", got, wanted, "workload.kind")
 
 
 def _several(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
@@ -333,20 +330,11 @@ def _fill_ratios(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     OSDs raise each ratio to the one before it (Ceph v16.2.15, ``OSDService::recalc_full_state``), so a lower
     one has no effect.
     """
-    cluster = scenario.cluster
-    keys = (
-        "cluster.nearfull_ratio",
-        "cluster.backfillfull_ratio",
-        "cluster.full_ratio",
-    )
-    ratios = (
-        cluster.nearfull_ratio or NEARFULL_RATIO,
-        cluster.backfillfull_ratio,
-        cluster.full_ratio or FULL_RATIO,
-    )
-    for (lower_key, lower), (upper_key, upper) in pairwise(
-        zip(keys, ratios, strict=True)
-    ):
+    ratios = [
+        (f"cluster.{name}", getattr(scenario.cluster, name) or default)
+        for name, default in FILL_RATIOS.items()
+    ]
+    for (lower_key, lower), (upper_key, upper) in pairwise(ratios):
         if lower > upper:
             yield problem(
                 upper_key, upper, f"at least {lower_key} ({lower:g})", lower_key

@@ -76,11 +76,12 @@ def names_file(key: str, value: object) -> bool:
     )
 
 
-#: Ceph's defaults of mon_osd_full_ratio and mon_osd_nearfull_ratio.
-FULL_RATIO: Final = 0.95
-NEARFULL_RATIO: Final = 0.85
-#: Ceph's default of mon_osd_backfillfull_ratio.
-BACKFILLFULL_RATIO: Final = 0.9
+#: Ceph's defaults of the fill ratios (mon_osd_nearfull_ratio and so on), each at least the one before it.
+FILL_RATIOS: Final[Mapping[str, float]] = {
+    "nearfull_ratio": 0.85,
+    "backfillfull_ratio": 0.9,
+    "full_ratio": 0.95,
+}
 
 #: Fraction of a drive's capacity [0 to 1].
 FillRatio = Annotated[float, Field(gt=0, le=1)]
@@ -313,7 +314,7 @@ class ClusterSpec(ScenarioTable):
     nearfull_ratio: FillRatio | None = None
     """Fraction of an OSD's capacity at which Ceph warns [0 to 1] (mon_osd_nearfull_ratio). At most
     full_ratio."""
-    backfillfull_ratio: FillRatio = BACKFILLFULL_RATIO
+    backfillfull_ratio: FillRatio = FILL_RATIOS["backfillfull_ratio"]
     """Fraction of an OSD's capacity at which backfills to it wait [0 to 1] (mon_osd_backfillfull_ratio)."""
     stored_bytes: Bytes | None = None
     """Client data in the pool at the start, and for durability [bytes], of which images are a part. [faults],

@@ -450,6 +450,21 @@ def test_a_rehearsal_with_scrubs_ends_if_the_cluster_never_becomes_clean():
         assert change["duration_s"] is None
 
 
+def text_with_map(folder):
+    """Return a scenario of three copies on a CRUSH map of hosts 0 to 3 with OSDs 0 to 7."""
+    crush = folder / "crush.txt"
+    crush.write_text(map_to_text(build_map(hosts=4, osds_per_host=2)))
+    return f'''
+schemes = ["rep:3"]
+[cluster]
+pg_num = 8
+crush_map = "{crush}"
+crush_rule = "rep"
+[workload]
+requests = 1
+'''
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -462,17 +477,7 @@ def test_a_rehearsal_with_scrubs_ends_if_the_cluster_never_becomes_clean():
 )
 def test_what_a_later_change_adds_does_not_exist_yet(tmp_path, change):
     # Given a CRUSH map of hosts 0 to 3 with OSDs 0 to 7, so that the new host is 4, with OSDs 8 and 9
-    crush = tmp_path / "crush.txt"
-    crush.write_text(map_to_text(build_map(hosts=4, osds_per_host=2)))
-    text = f'''
-schemes = ["rep:3"]
-[cluster]
-pg_num = 8
-crush_map = "{crush}"
-crush_rule = "rep"
-[workload]
-requests = 1
-'''
+    text = text_with_map(tmp_path)
     add = '[[changes]]\nkind = "add"\nhosts = 1\n'
     this = f"[[changes]]\n{change}\n"
     with pytest.raises(ScenarioError, match=r"changes\.(hosts|osds): got .* by then"):
@@ -716,19 +721,7 @@ def test_one_client_copies_beside_any_load(load):
 
 def test_a_copy_to_another_kind_of_pool_needs_a_rule_for_it(tmp_path):
     # Given a replicated pool whose rule its scenario names. Ceph refuses a pool with a rule of another type.
-    crush = tmp_path / "crush.txt"
-    crush.write_text(map_to_text(build_map(hosts=4, osds_per_host=2)))
-    text = f'''
-schemes = ["rep:3"]
-[cluster]
-pg_num = 8
-crush_map = "{crush}"
-crush_rule = "rep"
-[workload]
-requests = 1
-queue_depth = 1
-image_bytes = "64MiB"
-'''
+    text = text_with_map(tmp_path) + 'queue_depth = 1\nimage_bytes = "64MiB"\n'
     change = '[[changes]]\nkind = "scheme"\nscheme = "rs:2,1"\n'
     with pytest.raises(ScenarioError, match="crush_rule: got nothing, wanted a rule f"):
         rehearse(scenario(change, text=text))

@@ -457,8 +457,7 @@ class _CauseSearch:
 
     def _log_ratio(self, values: Mapping[str, float]) -> float:
         """Return ln(simulated / measured) of the leading quantity."""
-        leading = self._leading
-        return math.log(values[leading] / self._measured.values[leading])
+        return math.log(values[self._leading] / self._measured.values[self._leading])
 
     def _is_past(self, values: Mapping[str, float]) -> bool:
         """Return True if the measured value lies between the expected one and this one."""

@@ -65,7 +65,8 @@ def rehearse_copy(scenario: Scenario, *, engine: str) -> dict[str, Any]:
     assert change.scheme is not None, "checked by change_rules"
     models = build_models(scenario)
     old = build_pool(scenario, parse_scheme(scenario.schemes[0]), models)
-    new = build_pool(target_of_copy(scenario), parse_scheme(change.scheme), models)
+    target = target_of_copy(scenario)
+    new = build_pool(target, parse_scheme(change.scheme), models)
     objects = stored_objects(scenario, old)
     per_group = objects / scenario.cluster.pg_num
     new_shard_bytes = kind_of(new).shard_bytes
@@ -77,7 +78,7 @@ def rehearse_copy(scenario: Scenario, *, engine: str) -> dict[str, Any]:
     spread = _remote_bytes(new, new.scheme.width, new_shard_bytes)
     moved_bytes = round(shards_count * per_group * new_shard_bytes)
     reads = _reads(scenario, engine)
-    writes_per_s = _writes_per_s(target_of_copy(scenario), _parallel(scenario), engine)
+    writes_per_s = _writes_per_s(target, _parallel(scenario), engine)
     slowest_s = objects * (1 / reads.objects_per_s + 1 / writes_per_s)
     row: dict[str, Any] = {
         "kind": change.kind,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from stripesim.scenarios.answers.run.costs import cell_costs
-from stripesim.scenarios.cells.bound import Bound, may_hit_caches, measured_bounds
+from stripesim.scenarios.cells.bound import Bound, measured_bounds
 from stripesim.scenarios.cells.failures import recovery_warnings
 from stripesim.scenarios.cells.models import sorting
 from stripesim.scenarios.cells.notes import burst_warnings, slow_class
@@ -97,9 +97,7 @@ def collect_cell(
     if options.first_full:
         processors["saturates_first"] = saturates
     slow = slow_class(scenario, result)
-    bursts: list[str] = []
-    if not may_hit_caches(scenario, cell, models):
-        bursts = burst_warnings(scenario, cell, saturates, models)
+    bursts = burst_warnings(scenario, cell, saturates, models)
     return replace(
         collected,
         limits=(result.limits,) * len(own_rows),
