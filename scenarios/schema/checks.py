@@ -36,12 +36,15 @@ from stripesim.scenarios.schema.toml import shorten
 from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import format_size
 
+#: Keys that decide how many failure domains there are, and whether they count.
 _GEOMETRY: Final = (
     "cluster.hosts",
     "cluster.osds_per_host",
     "cluster.racks",
     "cluster.sites",
     "cluster.crush_map",
+    "durability",
+    "plan",
 )
 _DOMAINS: Final = ("osd", "host", "rack", "site")
 _PINNED: Final = "cluster.cores_per_osd"
@@ -118,8 +121,8 @@ def _bound_of_load(
     # A rehearsal of planned changes needs no bound: its clients work until the last change is done.
     needs_bound = not (stands_alone(scenario) or scenario.changes)
     if bounds == 0 and load.kind != "trace" and needs_bound:
-        # A scenario with an invalid change is one for a rehearsal.
-        involved = (duration, f"{load_key}.kind", "changes")
+        # A scenario with an invalid change is one for a rehearsal, and durability may stand alone.
+        involved = (duration, f"{load_key}.kind", "changes", "durability")
         yield problem(requests, NO_BOUND, WANTED_BOUND, *involved)
 
 

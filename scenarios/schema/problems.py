@@ -23,6 +23,8 @@ from stripesim.scenarios.schema.toml import (
 _VALUE_CHARACTERS_MAX: Final = 60
 #: Maximum length of a value in a message. Values of lists may be long.
 _GOT_CHARACTERS_MAX: Final = 300
+#: Keys of a table up to which a message names them all beside a suggestion from another table [count].
+_SIBLINGS_MAX: Final = 8
 #: Most keys that a message suggests for an unknown one.
 _SUGGESTIONS_MAX: Final = 3
 
@@ -158,9 +160,13 @@ def _unknown_key(path: KeyPath) -> KeyProblem:
         table = table[:-1]
     siblings = [key for key in _known_keys() if key[:-1] == table]
     meant = _meant_keys(name, siblings)
+    known = "one of " + ", ".join(key[-1] for key in siblings)
     if not meant:
-        return KeyProblem(path, got, "one of " + ", ".join(key[-1] for key in siblings))
+        return KeyProblem(path, got, known)
     wanted = " or ".join(_suggestion(key, table) for key in meant)
+    is_elsewhere = all(key[:-1] != table for key in meant)
+    if is_elsewhere and len(table) and len(siblings) <= _SIBLINGS_MAX:
+        wanted += f", or here {known}"
     return KeyProblem(path, got, wanted)
 
 

@@ -209,6 +209,19 @@ def test_errors_name_their_key(change, said):
     assert states(str(caught.value).replace("[0]", ""), said.replace("[0]", ""))
 
 
+def test_a_wrong_key_of_a_scenario_without_a_workload_is_its_only_error():
+    """Without [durability], the scenario would need a workload and more hosts than it has."""
+    burst = 'bursts = [{name = "b", unit = "drive", count = 3, per_year = 1.0}]'
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(CLUSTERED.replace("afr = 0.05", f"afr = 0.05\n{burst}"))
+    (problem,) = caught.value.problems
+    assert problem.got == 'unknown key "count"'
+    # Another table has such a key, and that of bursts has six.
+    assert problem.wanted.startswith(
+        '"cluster.hosts.count", or here one of name, unit, units'
+    )
+
+
 @pytest.mark.parametrize(
     ("sets", "said"),
     [
