@@ -491,7 +491,7 @@ def _fresh(workload: AnyWorkload | Sequence[AnyWorkload]) -> list[AnyWorkload]:
     """Return the workloads of a run, which would go on in the middle of one that has begun."""
     loads = list(workload) if isinstance(workload, Sequence) else [workload]
     for load in loads:
-        # Workloads of one's own may not count.
+        # A user's own workloads may not count.
         taken = getattr(load, "taken", 0)
         if taken:
             raise ValueError(

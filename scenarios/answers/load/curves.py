@@ -90,7 +90,7 @@ def load_curves(
 
 
 def check_bounds(argument: str, bounds_s: Iterable[float]) -> None:
-    """Raise an AnswerError if a bound of latency [s] is no number above 0."""
+    """Raise an AnswerError if a bound of latency [s] is not a number above 0."""
     for bound_s in bounds_s:
         if not (isinstance(bound_s, int | float) and 0 < bound_s < inf):
             wanted = "a number of seconds above 0"
