@@ -277,11 +277,6 @@ class _Stored(NamedTuple):
     words: str
 
 
-def system_of(scenario: Scenario, scheme: str) -> System:
-    """Build the system that a scenario describes, for one of its schemes."""
-    return described_system(scenario, scheme).system
-
-
 class _PlacedData(NamedTuple):
     """The drives of a system, the data on them, and the bytes that a repair reads."""
 
