@@ -257,6 +257,12 @@ class RunSettings:
             if not isinstance(time_ns, Integral) or int(time_ns) < 0:
                 wanted = "a whole number of ns, at least 0"
                 raise ProblemsError(Problem(key=name, got=repr(time_ns), wanted=wanted))
+        followed = np.asarray([] if self.followed is None else self.followed)
+        if followed.ndim != 1 or (followed.size and followed.dtype.kind not in "iu"):
+            wanted = "numbers of requests, ascending from 0, such as [0, 1]"
+            raise ProblemsError(
+                Problem(key="followed", got=repr(self.followed), wanted=wanted)
+            )
         warm_up: object = self.warm_up
         if warm_up is None:
             return
