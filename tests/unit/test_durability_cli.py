@@ -13,7 +13,7 @@ from stripesim.scenarios.answers.durability.durability import (
     estimate_durability,
     lifetime_of,
 )
-from stripesim.scenarios.answers.plan.plan import nines_of
+from stripesim.scenarios.answers.plan.candidate_runs import nines_of
 from stripesim.scenarios.forms.rebuild import RATE_OBJECTS, idle_rebuild
 from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.durability.system import YEAR_S
