@@ -139,7 +139,7 @@ def _panel(
 
 
 def draw(folder: Path) -> None:
-    """Draw the headline of a run's folder anew, with the paper's means."""
+    """Draw the headline of a run's folder again, with the paper's means."""
     rows = pl.read_parquet(folder / "results.parquet")
     figure, caption = fit_figure(rows)
     for name, content in screen_files("headline", figure).items():

@@ -72,7 +72,7 @@ def answer_of_marking(
     Raises
     ------
     AnswerError
-        If a file is no result of a lesson.
+        If a file is not a result of a lesson.
     """
     files = [Path(path) for path in paths]
     graded = []
@@ -91,7 +91,7 @@ def answer_of_marking(
 
 
 def _read_all(files: Sequence[Path]) -> list[dict[str, Any]]:
-    """Read all files before the first lesson runs. The error has a line for each file that is no result."""
+    """Read all files before the first lesson runs. The error has a line for each unusable file."""
     read = []
     problems: list[Problem] = []
     for path in files:
@@ -215,7 +215,7 @@ def _document(path: Path) -> tuple[Any, str]:
 
 
 def _problems(document: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the values of a file that have another form, because a file is no work of ours."""
+    """Yield the values of a file that have another form, because anyone may have written the file."""
     for name, (form, wanted) in _FORMS.items():
         value = document[name]
         # True is a number to Python.
@@ -245,7 +245,7 @@ def _is_seed(seed: int | str) -> bool:
         text = str(seed)
         text.encode()
     except ValueError:
-        # A number of thousands of digits, or half of a surrogate pair, which is no text.
+        # A number of thousands of digits, or half of a surrogate pair, which is not text.
         return False
     return len(text) <= _SEED_MAX
 
@@ -299,7 +299,7 @@ def _lines(one: Mapping[str, Any]) -> list[str]:
 
 
 def _reason(question: Mapping[str, Any]) -> str:
-    """Say why a question has not all of its points, empty if it has."""
+    """Return why a question lacks points, empty if it has all."""
     verdict: str = question["verdict"]
     if verdict == "right":
         return "right after a hint: half of the points" if question["hint"] else ""

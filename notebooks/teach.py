@@ -171,7 +171,7 @@ class Question:
         return verdict
 
     def _is_readable(self, answer: AnswerValue) -> bool:
-        """Return False for an answer that is no number where one is wanted."""
+        """Return False for an answer that is not a number where one is wanted."""
         return isinstance(self.value, bool | str) or math.isfinite(_number(answer))
 
     def __repr__(self) -> str:

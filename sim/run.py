@@ -257,6 +257,12 @@ class RunSettings:
             if not isinstance(time_ns, Integral) or int(time_ns) < 0:
                 wanted = "a whole number of ns, at least 0"
                 raise ProblemsError(Problem(key=name, got=repr(time_ns), wanted=wanted))
+        followed = np.asarray([] if self.followed is None else self.followed)
+        if followed.ndim != 1 or (followed.size and followed.dtype.kind not in "iu"):
+            wanted = "numbers of requests, ascending from 0, such as [0, 1]"
+            raise ProblemsError(
+                Problem(key="followed", got=repr(self.followed), wanted=wanted)
+            )
         warm_up: object = self.warm_up
         if warm_up is None:
             return
@@ -491,7 +497,7 @@ def _fresh(workload: AnyWorkload | Sequence[AnyWorkload]) -> list[AnyWorkload]:
     """Return the workloads of a run, which would go on in the middle of one that has begun."""
     loads = list(workload) if isinstance(workload, Sequence) else [workload]
     for load in loads:
-        # Workloads of one's own may not count.
+        # A user's own workloads may not count.
         taken = getattr(load, "taken", 0)
         if taken:
             raise ValueError(
@@ -747,48 +753,55 @@ def _result(
         )
 
     limits = limits_for(whole_run)
-    row = _row(prepared, run, whole_run, limits, faults)
-    load_rows = [_row(prepared, run, part, limits_for(part)) for part in parts]
-    background = tuple(
-        account(stream, prepared.book) for stream in prepared.background_of(run)
-    )
-    processors = {}
-    refused = None
-    requests_least = 0
-    requests_wanted = 0
-    if whole_run.window is not None:
-        processors = processor_use(prepared.pool.cluster, run, row, whole_run.counted)
-        uses_count = sum(one["uses"] for one in (whole_run.counted, *background))
-        refused = _refusal(prepared, run, row, whole_run, uses_count, faults)
-        rows = [row, *load_rows]
-        is_saturated = any(one.saturated for one in rows)
-        numbers = _row_numbers(prepared, row, whole_run, is_saturated=is_saturated)
-        requests_least = numbers.least
-        requests_wanted = numbers.requests_wanted
-        row = replace(row, refused=audit_row(numbers) or refused)
-        load_rows = [
-            _audited_load_row(prepared, load_row, part, refused)
-            for load_row, part in zip(load_rows, parts, strict=True)
-        ]
-    return Run(
-        row=row,
-        load_rows=tuple(load_rows),
+    result = Run(
+        row=_row(prepared, run, whole_run, limits, faults),
+        load_rows=tuple(_row(prepared, run, part, limits_for(part)) for part in parts),
         requested=whole_run.requested,
         first=loads[0].first,
         engine_run=run,
         book=prepared.book,
         compiled=prepared.compiled,
         foreground=loads[0].sources[0],
-        background=background,
+        background=tuple(
+            account(stream, prepared.book) for stream in prepared.background_of(run)
+        ),
         uses=run.uses,
         sha256=completions_sha256(whole_run.requested),
         resources=uses,
         limits=limits.near,
         window=whole_run.window,
         timeline=None if faults is None else faults.timeline,
-        processors=processors,
-        requests_least=requests_least,
-        requests_wanted=requests_wanted,
+    )
+    if whole_run.window is None:
+        return result
+    return _audited(prepared, result, whole_run, parts, faults)
+
+
+def _audited(
+    prepared: PreparedRun,
+    result: Run,
+    whole_run: RowScope,
+    parts: Sequence[RowScope],
+    faults: FaultRecord | None,
+) -> Run:
+    """Return a run with the use of processors and the verdicts of the audit."""
+    run = result.engine_run
+    row = result.row
+    uses_count = sum(one["uses"] for one in (whole_run.counted, *result.background))
+    refused = _refusal(prepared, run, row, whole_run, uses_count, faults)
+    is_saturated = any(one.saturated for one in (row, *result.load_rows))
+    numbers = _row_numbers(prepared, row, whole_run, is_saturated=is_saturated)
+    load_rows = [
+        _audited_load_row(prepared, load_row, part, refused)
+        for load_row, part in zip(result.load_rows, parts, strict=True)
+    ]
+    return replace(
+        result,
+        row=replace(row, refused=audit_row(numbers) or refused),
+        load_rows=tuple(load_rows),
+        processors=processor_use(prepared.pool.cluster, run, row, whole_run.counted),
+        requests_least=numbers.least,
+        requests_wanted=numbers.requests_wanted,
         counts_refused=refused,
     )
 

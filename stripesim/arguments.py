@@ -242,7 +242,7 @@ def _words_of(types: set[Any]) -> list[str]:
 
 
 def _is_of(value: Any, kind: Any) -> bool:
-    """Return True if a type accepts a value. Text is no list, True is no number, and neither is NaN."""
+    """Return True if a type accepts a value. Text is not a list. True and NaN are not numbers."""
     if get_origin(kind) is Literal:
         return isinstance(value, str) and value in get_args(kind)
     accepted, _ = _ACCEPTED.get(kind, ((kind,), ""))

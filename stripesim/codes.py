@@ -1,4 +1,4 @@
-"""Write a code of one's own: what its class holds, and matrices to start from.
+"""Write your own code: what its class holds, and matrices to start from.
 
 `CodeDescription` says what the simulator needs. A file with such a class goes to ``--code`` or into a
 scenario's ``codes``; a package names it as an entry point of the group ``stripesim.codes``. The guide is

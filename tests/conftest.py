@@ -176,7 +176,9 @@ def quick_rebuilds() -> Iterator[None]:
             "stripesim.scenarios.answers.run.report.contents.idle_rebuild",
             partial(rebuild.idle_rebuild, sample_objects=FEW_REBUILT),
         )
-        patch.setattr("stripesim.scenarios.answers.plan.plan.RATE_OBJECTS", FEW_REBUILT)
+        patch.setattr(
+            "stripesim.scenarios.answers.plan.candidate_runs.RATE_OBJECTS", FEW_REBUILT
+        )
         patch.setattr(rebuild, "RATE_OBJECTS", FEW_REBUILT)
         yield
     rebuild._idle_rebuild.cache_clear()

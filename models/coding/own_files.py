@@ -152,7 +152,7 @@ def build_own_code(family: OwnFamily, *numbers: int) -> OwnCode:
     Raises
     ------
     OwnCodeError
-        If the description is no code.
+        If the description is not a code.
     """
     text = f"{family.name}:{','.join(map(str, numbers))}"
     where = f"{family.place}({', '.join(map(str, numbers))})"

@@ -34,7 +34,7 @@ def parse_scheme(text: str) -> RedundancyScheme:
     ----------
     text
         ``rep:N``, ``rs:k,m``, ``lrc:k,m,l`` (m counts all parities), ``lrc-ceph:k,m,l`` (Ceph's numbers),
-        ``shec:k,m,c``, ``clay:k,m,d``, ``none`` (one bare copy), or the form of a code of one's own
+        ``shec:k,m,c``, ``clay:k,m,d``, ``none`` (one bare copy), or the form of a user's own code
         (`stripesim.models.coding.own_files`). Surrounding blanks are ignored.
 
     Returns

@@ -87,30 +87,3 @@ class Movement:
     def groups_count(self) -> int:
         """PGs with a shard that moves [count]."""
         return len(np.unique(self.groups))
-
-    def received(self, per_shard: npt.ArrayLike, osds: int) -> IntArray:
-        """Sum the bytes or shards that each OSD receives.
-
-        Parameters
-        ----------
-        per_shard
-            Bytes of one shard of each PG, or 1 to count shards, shape (groups,).
-        osds
-            Number of OSDs.
-
-        Returns
-        -------
-        numpy.ndarray
-            Sum by OSD, int64 of shape (osds,).
-        """
-        return _sums(self.targets, np.asarray(per_shard)[self.groups], osds)
-
-    def given_up(self, per_shard: npt.ArrayLike, osds: int) -> IntArray:
-        """Sum the bytes or shards that leave each OSD, as `received`."""
-        return _sums(self.sources, np.asarray(per_shard)[self.left_groups], osds)
-
-
-def _sums(owners: IntArray, amounts: npt.NDArray[np.int64], osds: int) -> IntArray:
-    sums = np.zeros(osds, dtype=np.int64)
-    np.add.at(sums, owners, amounts)
-    return sums

@@ -71,7 +71,7 @@ class Citation(Documented):
     type: str
     role: Role
     fields: Mapping[str, str]
-    by_organization: bool = False  # True if the author is no person.
+    by_organization: bool = False  # True if the author is not a person.
 
     in_document: ClassVar = ("key", "type", "role", "fields", "bibtex")
 

@@ -166,7 +166,7 @@ def _durability(
 
 
 class _Computed(NamedTuple):
-    """How an answer is computed again, and the keys of its provenance and document that this reads.
+    """A way to compute an answer again, and the keys of its provenance and document that this reads.
 
     Answers of versions before 0.4.0 state no refusals.
     """

@@ -19,13 +19,13 @@ def kernel_table(scenario: Scenario) -> KernelModel:
     """Return the costs of all codes of a scenario.
 
     For a code that the table lacks, the costs are those that ``stripesim kernel --save`` measured on this
-    machine. Without them the costs of a Reed-Solomon code are interpolated, and a code of one's own has those
+    machine. Without them the costs of a Reed-Solomon code are interpolated, and a user's own code has those
     of the code that it names.
 
     Raises
     ------
     KernelError
-        If the costs of a code of one's own are neither measured nor those of a known code.
+        If the costs of a user's own code are neither measured nor those of a known code.
     """
     table = _named_table(scenario)
     measured, guessed = _added_codes(scenario.schemes, table)
@@ -53,7 +53,7 @@ def kernel_table(scenario: Scenario) -> KernelModel:
 def interpolated_codes(scenario: Scenario) -> dict[str, Interpolated]:
     """Return the codes whose costs are interpolated from those of timed codes.
 
-    Among them are codes that only lend their costs to a code of one's own.
+    Among them are codes that only lend their costs to a user's own code.
     """
     table = _named_table(scenario)
     lenders = [other for _, other in codes_with_borrowed_costs(scenario)]
@@ -62,7 +62,7 @@ def interpolated_codes(scenario: Scenario) -> dict[str, Interpolated]:
 
 
 def codes_with_borrowed_costs(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    """Yield the codes of one's own that were never timed, each with the code whose costs it has."""
+    """Yield the users' own codes that were never timed, each with the code whose costs it has."""
     for name in _lacking(scenario.schemes, _named_table(scenario)):
         code = parse_scheme(name)
         if isinstance(code, OwnCode) and costs_measured_here(name) is None:
@@ -81,7 +81,7 @@ def _costs_as(code: OwnCode) -> str:
 def _costs_of_other(
     code: RedundancyScheme, other: str, table: KernelModel
 ) -> list[KernelCost]:
-    """Return the measured or interpolated costs of the code that a code of one's own names."""
+    """Return the measured or interpolated costs of the code that a user's own code names."""
     assert isinstance(code, OwnCode)
     where = f"{code.place}: costs_as: got {other!r}"
     try:

@@ -473,7 +473,7 @@ def row_warnings(scenario: Scenario, result: Run) -> list[str]:
 
 
 def settling_text(kinds: Iterable[str]) -> str:
-    """Say that queues of these classes of resources settle slowly, and what that means for a short run."""
+    """Explain what slowly settling queues of these classes of resources mean for a short run."""
     names = " or ".join(map(resource_name, kinds))
     return (
         f"most requests wait for the busiest {names}, whose queue settles slowly. Below "

@@ -10,12 +10,7 @@ from stripesim.calibration.parameters.calibrated_range import (
     calibrated_range,
 )
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.models.problems import (
-    MeasuredError,
-    Problem,
-    ScenarioError,
-    problems_at,
-)
+from stripesim.models.problems import MeasuredError, Problem, ScenarioError
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.hardware import Derivation
 from stripesim.scenarios.clusters.pool_workload import common_keys
@@ -98,9 +93,9 @@ def scenario_without_map(
         pool.placed.name, tables, described.derivations, notes=tuple(notes)
     )
     try:
-        scenario_from(tables)
+        scenario_from(tables, label=pool.key)
     except ScenarioError as error:
-        raise MeasuredError(problems_at(pool.key, error)[0]) from None
+        raise MeasuredError(*error.problems) from None
     return scenario
 
 

@@ -172,7 +172,7 @@ def read_fio_jobs(path: Path) -> list[FioJob]:
     Raises
     ------
     MeasuredError
-        If the file is no output of fio, or a job ended with an error.
+        If the file is not an output of fio, or a job ended with an error.
     """
     output = _read(path)
     clones: dict[tuple[Any, ...], list[FioEntry]] = {}
@@ -216,7 +216,7 @@ def rate_of(directions: Sequence[FioDirection]) -> float:
 
 
 def check_rate(path: Path, rate_per_s: float, requests: str) -> None:
-    """Refuse a rate of 0, and one that is no number.
+    """Refuse a rate of 0, and one that is not a number.
 
     Raises
     ------

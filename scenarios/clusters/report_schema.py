@@ -267,7 +267,7 @@ class PrimaryChoice(ReportPart):
 
 
 class StretchMode(ReportPart):
-    """Whether two sites and a tiebreaker run in stretch mode, since Ceph 16."""
+    """The state of stretch mode (two sites and a tiebreaker), since Ceph 16."""
 
     stretch_mode_enabled: bool = False
 

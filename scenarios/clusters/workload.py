@@ -32,7 +32,7 @@ def import_fio(path: Path) -> list[dict[str, Any]]:
     Raises
     ------
     MeasuredError
-        If the file is no output of fio, a job ended with an error, or none moved data.
+        If the file is not an output of fio, a job ended with an error, or none moved data.
     """
     rows = [row for job in read_fio_jobs(path) for row in _rows_of(job)]
     if not rows:

@@ -166,7 +166,7 @@ def _osd_count(scenario: Scenario) -> int:
     return int((hosts_of_osds_in(scenario) >= 0).sum())
 
 
-def pg_choice_of(scenario: Scenario, scheme: str, pool: str = "POOL") -> PgChoice:
+def pg_choice_of(scenario: Scenario, scheme: str) -> PgChoice:
     """Compare the settings of a scenario's only pool.
 
     Parameters
@@ -175,8 +175,6 @@ def pg_choice_of(scenario: Scenario, scheme: str, pool: str = "POOL") -> PgChoic
         The scenario. Its own settings come first.
     scheme
         Scheme of the pool.
-    pool
-        Name of the pool in commands.
     """
     models = build_models(scenario)
     drives = drives_of(scenario, models)
@@ -211,4 +209,4 @@ def pg_choice_of(scenario: Scenario, scheme: str, pool: str = "POOL") -> PgChoic
             iops=bounds[0].iops if bounds else None,
         )
         options.append(option)
-    return PgChoice(pool, wanted, options)
+    return PgChoice("POOL", wanted, options)

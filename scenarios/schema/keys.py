@@ -775,9 +775,9 @@ class ScenarioKeys(ScenarioTable):
     schemes: tuple[SchemeText, ...] = Field(min_length=1, max_length=SCHEMES_MAX)
     """Redundancy schemes to compare: rep:3, rs:6,3 (k, m), lrc:10,6,5 (k, all parities, locality),
     lrc-ceph:4,2,3 and shec:6,3,2 (Ceph's plugins), clay:9,3,11 (k, m, helpers d), none for a bare device,
-    or a code of one's own."""
+    or your own code."""
     codes: tuple[str, ...] = Field(default=(), max_length=CODE_FILES_MAX)
-    """Python files with codes of one's own, relative to the scenario file. They are executed."""
+    """Python files with your own codes, relative to the scenario file. They are executed."""
     seed: Annotated[int, Field(ge=0, le=INT_MAX)] = 1
     """Seed of all random draws. The same seed gives the same run."""
     cluster: ClusterSpec = ClusterSpec()

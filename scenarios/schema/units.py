@@ -152,7 +152,7 @@ def size_bytes_at(place: str, value: int | str) -> int:
     Raises
     ------
     AnswerError
-        If the value is no size.
+        If the value is not a size.
     """
     try:
         return parse_size_bytes(value)

@@ -42,7 +42,7 @@ class Answer(Mapping[str, Any]):
     document
         What ``--json`` writes: JSON values by field.
     frame
-        Return what was computed as a data frame, one row for each case. Empty if the answer is no table.
+        Return what was computed as a data frame, one row for each case. Empty if the answer is not a table.
         Called only if it is wanted, because Polars takes as long to load as some answers.
     shown
         Sentences and tables in the order in which a reader needs them.
@@ -98,7 +98,7 @@ class Answer(Mapping[str, Any]):
 
     @cached_property
     def rows(self) -> pl.DataFrame:
-        """Computed numbers, one row for each case. Empty if the answer is no table."""
+        """Computed numbers, one row for each case. Empty if the answer is not a table."""
         return self.frame()
 
     def to_json(self) -> dict[str, Any]:

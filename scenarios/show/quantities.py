@@ -229,7 +229,7 @@ def rows_frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def kinds_of(columns: Iterable[str]) -> dict[str, type]:
-    """Return the type of each column, `object` if it is no quantity's."""
+    """Return the type of each column, `object` if no quantity has it."""
     return {
         name: QUANTITIES[name].kind if name in QUANTITIES else object
         for name in columns

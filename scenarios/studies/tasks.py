@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 from stripesim.models.problems import AnswerError, Problem, RefusedError, problems_at
 from stripesim.scenarios.studies.parameters import Changes, apply_changes
-from stripesim.scenarios.work.pool import Death, run_pool, workers_wanted
+from stripesim.scenarios.work.pool import Death, Failure, run_pool, workers_wanted
 from stripesim.sim.observe.audit import collecting_refusals
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -58,13 +58,7 @@ class _Done(NamedTuple):
     refusal: str | None = None
 
 
-class _Failure(NamedTuple):
-    """Problems of a task, which can be sent between processes unlike some errors."""
-
-    problems: tuple[Problem, ...]
-
-
-_Outcome = _Done | _Failure
+_Outcome = _Done | Failure
 
 
 class TaskRows(NamedTuple):
@@ -84,7 +78,7 @@ def _perform(item: _Item) -> _Outcome:
     except RefusedError as error:
         return _Done([], f"{name}: {error}")
     except ValueError as error:
-        return _Failure(problems_at(name, error))
+        return Failure(problems_at(name, error))
     if not refusals:
         return _Done(rows)
     refused = "; ".join(refusals)
@@ -132,7 +126,7 @@ def run_tasks(
     refused: dict[int, str] = {}
     problems: dict[int, tuple[Problem, ...]] = {}
     for item, outcome in _outcomes(items, jobs):
-        if isinstance(outcome, _Failure):
+        if isinstance(outcome, Failure):
             problems[item.position] = outcome.problems
         else:
             rows[item.position] = outcome.rows
@@ -160,6 +154,6 @@ def _outcomes(
     for item, outcome in run_pool(_perform, longest_first, jobs=workers):
         if isinstance(outcome, Death):
             problem = Problem(place=item.task.words, detail=outcome.reason)
-            yield item, _Failure((problem,))
+            yield item, Failure((problem,))
         else:
             yield item, outcome

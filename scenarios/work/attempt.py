@@ -189,5 +189,5 @@ def _of_any_amount(scenario: Scenario) -> Scenario:
 
 @lru_cache(maxsize=64)
 def _warnings(scenario: Scenario, files: tuple[str, ...]) -> list[str]:
-    """Return the warnings of a task besides the calibrated range. They depend on the content of its files."""
+    """Return the warnings of a task, except those of the calibrated range. They depend on its files."""
     return warnings_of(scenario, build_models(scenario))

@@ -87,25 +87,8 @@ def run_dask(
                 outcomes, more = batches.after_death(batch, reason)
                 yield outcomes
                 waiting.extend(more)
-            elif watch.gave_up:
-                wanted = "one or more; --resume goes on from here"
-                raise WorkError(
-                    Problem(
-                        place="--dask",
-                        key=address,
-                        got=f"no worker for {timeout_s:g} s",
-                        wanted=wanted,
-                    )
-                )
             else:
-                raise WorkError(
-                    Problem(
-                        place="--dask",
-                        key=address,
-                        got="a scheduler that went away",
-                        wanted="it to stay",
-                    )
-                )
+                raise _cut_off(address, timeout_s, has_scheduler=watch.gave_up)
             # Otherwise the cluster keeps every row until the end.
             future.release()
             submit_waiting()
@@ -117,6 +100,16 @@ def run_dask(
             client.cancel(list(futures), force=True)
         client.close(timeout=5)
         log.setLevel(level_before)
+
+
+def _cut_off(address: str, timeout_s: float, *, has_scheduler: bool) -> WorkError:
+    """Return the error for a cluster that ran no worker for too long, or whose scheduler is gone."""
+    got = "a scheduler that went away"
+    wanted = "it to stay"
+    if has_scheduler:
+        got = f"no worker for {timeout_s:g} s"
+        wanted = "one or more; --resume goes on from here"
+    return WorkError(Problem(place="--dask", key=address, got=got, wanted=wanted))
 
 
 def map_dask(

@@ -23,7 +23,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from multiprocessing import connection
     from multiprocessing.context import BaseContext
     from multiprocessing.process import BaseProcess
+
+    from stripesim.models.problems import Problem
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -64,6 +66,12 @@ class Death(NamedTuple):
     """The failure of an item whose workers died."""
 
     reason: str
+
+
+class Failure(NamedTuple):
+    """The problems of an item, because not every exception can be sent between processes."""
+
+    problems: tuple[Problem, ...]
 
 
 class _Attempt(NamedTuple, Generic[T]):
@@ -317,10 +325,67 @@ def run_pool(
     """
     if has_processes():
         yield from _run_in_workers(do, items, jobs, attempts_max)
-        return
-    queue = _Queue(items, attempts_max)
-    while queue.fresh:
-        item = queue.fresh.popleft()
+    else:
+        yield from _in_this_process(do, items)
+
+
+def results(
+    do: Callable[[T], R], items: Iterable[T], *, jobs: int, place: str
+) -> Generator[tuple[T, R], None, None]:
+    """Yield each item with its result as `run_pool` does, or raise the first error.
+
+    Parameters
+    ----------
+    do, items
+        As for `run_pool`, but the function may raise.
+    jobs
+        Number of worker processes. 1 runs the items in this process.
+    place
+        Where an error happens that no user causes, as messages name it.
+
+    Raises
+    ------
+    AnswerError
+        If an item fails, with its problems.
+    WorkError
+        If the workers of an item die, or none can start.
+    """
+    from stripesim.models.problems import AnswerError, Problem, WorkError
+
+    attempt = partial(_attempt, do, place)
+    attempts: Generator[tuple[T, R | Failure | Death], None, None]
+    if jobs > 1:
+        attempts = run_pool(attempt, items, jobs=jobs)
+    else:
+        attempts = _in_this_process(attempt, items)
+    with contextlib.closing(attempts):
+        for item, result in attempts:
+            if isinstance(result, Death):
+                raise WorkError(Problem(place=place, detail=result.reason))
+            if isinstance(result, Failure):
+                raise AnswerError(*result.problems)
+            yield item, result
+
+
+def _attempt(do: Callable[[T], R], place: str, item: T) -> R | Failure:
+    from stripesim.models.problems import Problem, first_problem, problems_of
+
+    try:
+        return do(item)
+    except (ValueError, OSError) as error:
+        return Failure(problems_of(error))
+    except Exception as error:
+        detail = f"{type(error).__name__}: {first_problem(error)}"
+        return Failure((Problem(place=place, detail=detail),))
+
+
+def _in_this_process(
+    do: Callable[[T], R], items: Iterable[T]
+) -> Generator[tuple[T, R], None, None]:
+    # The consumer may append to its deque.
+    waiting = items if isinstance(items, deque) else deque(items)
+    while waiting:
+        item = waiting.popleft()
         yield item, do(item)
 
 

@@ -274,7 +274,7 @@ def models_key(scenario: Scenario, scheme: str) -> ModelsKey:
     }
     if paths:
         cluster = cluster.replaced(**{key: str(path) for key, path in paths.items()})
-    # A code of one's own may state its costs.
+    # A user's own code may state its costs.
     every = [*paths.values(), *map(scenario.resolve, scenario.codes)]
     contents = tuple(file_sha256(path) for path in every)
     return ModelsKey(

@@ -275,7 +275,7 @@ def _admitted(
     """Return the requests in line at a crowded resource, and those that wait for admission.
 
     A primary admits `ThrottleModel.client_requests_max_count` requests of clients, and replicas admit all.
-    Both are served in the order of arrival, thus in proportion to their numbers in line. In a steady state,
+    Both are served in the order of arrival, so in proportion to their numbers in line. In a steady state,
     they are also served in proportion to their arrivals. So the line is as long as the limit on requests of
     its primary with most of them allows, and all others wait for admission to this primary.
     """

@@ -60,8 +60,6 @@ class HeartbeatSource(ListedRequests):
         Size of a ping or a reply, including its envelope [B].
     until_ns
         End of the stream [ns].
-    seed
-        Seed of each OSD's phase within the interval.
 
     Raises
     ------
@@ -77,7 +75,6 @@ class HeartbeatSource(ListedRequests):
         interval_ns: int,
         size_bytes: int,
         until_ns: int,
-        seed: int = 0,
     ) -> None:
         if interval_ns <= 0:
             raise ValueError(
@@ -95,7 +92,8 @@ class HeartbeatSource(ListedRequests):
         rows = book.add_bindings(cluster.bind(acting, zeros, zeros))
         context = replace(pool.contexts[0], primary=0, missing=frozenset())
         template = book.add(_ping(context, size_bytes))
-        draw = np.random.default_rng([seed, 5])
+        # Pings of an OSD begin anywhere within the interval.
+        draw = np.random.default_rng([0, 5])
         phases_ns = draw.integers(0, interval_ns, cluster.osds)
         starts_ns = phases_ns[self.pairs[:, 0]]
         rounds_ns = np.arange(-(-until_ns // interval_ns), dtype=np.int64) * interval_ns

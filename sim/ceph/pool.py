@@ -160,9 +160,9 @@ class Pool:
     def has_clients_at_home(self) -> bool:
         """True if messages between a client and a primary of its own host do not cross the network.
 
-        Messages of a request to several OSDs share the roles of the client's interface. So all messages of
-        clients that also read from others than the primary cross it (direct reads of shards, reads of the
-        nearest copy), and that to an object map does not if the one to the primary does not.
+        Messages of a request to several OSDs share the roles of the client's interface. Clients may also read
+        from other OSDs than the primary (direct reads of shards, reads of the nearest copy). Then all their
+        messages cross it. A message to an object map crosses it only if the one to the primary does.
         """
         models = self.cluster.models
         asks_others = models.local_reads or (

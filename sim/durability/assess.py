@@ -1,7 +1,7 @@
 """One row per method: nines, their interval, assumptions and the paths to loss."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from math import comb, expm1, factorial, isinf, log10
 from typing import Any, Final, Literal, NamedTuple
@@ -319,34 +319,10 @@ def assess(
         None, with the reason among ``assumptions``, if the method cannot know it.
     """
     begun = time.perf_counter()
-    if method == "markov":
-        row = _markov(system)
-    elif method == "burst":
-        row = _burst(system)
-    elif method == "history":
-        estimate = exposure_losses(
-            system, seed=seed, walks=walks, spread=spread, progress=progress
-        )
-        row = _simulated(estimate, system)
-    else:
-        estimate = split(
-            system, seed=seed, walks=walks, spread=spread, progress=progress
-        )
-        row = _simulated(estimate, system)
-    stated = assumptions(system, method)
-    loss_of_exposure = row.pop("loss_of_exposure", 0.0)
-    if loss_of_exposure > LOSS_OF_EXPOSURE_MAX:
-        stated[stated.index(INDEPENDENT)] = (
-            f"An exposure loses data with probability {loss_of_exposure:.2g}, so whole histories are "
-            "followed to their first loss and counted."
-        )
-    exposures = row.pop("exposures", None)
-    if exposures is not None and exposures < FEW_EXPOSURES:
-        seen = "1 exposure" if exposures == 1 else f"{exposures} exposures"
-        stated.append(
-            f"Histories saw {seen} by single failures, too few for an interval of their losses. "
-            "More walks see more."
-        )
+    row = _estimated(
+        system, method, seed=seed, walks=walks, spread=spread, progress=progress
+    )
+    stated = _with_exposures(assumptions(system, method), row)
     without_clients = unavailability(system)
     if without_clients is None:
         stated.append(f"Unavailability is not given: {_why_no_unavailability(system)}.")
@@ -364,6 +340,46 @@ def assess(
         "unavailability": without_clients,
         "assumptions": stated,
     }
+
+
+def _estimated(
+    system: System,
+    method: Method,
+    *,
+    seed: int,
+    walks: int,
+    spread: Spread | None,
+    progress: OnStep,
+) -> dict[str, Any]:
+    """Return what a method computes, with ``loss_of_exposure`` and ``exposures`` if it knows them."""
+    if method == "markov":
+        return _markov(system)
+    if method == "burst":
+        return _burst(system)
+    simulated = exposure_losses if method == "history" else split
+    estimate = simulated(
+        system, seed=seed, walks=walks, spread=spread, progress=progress
+    )
+    return _simulated(estimate, system)
+
+
+def _with_exposures(usual: Sequence[str], row: dict[str, Any]) -> list[str]:
+    """Return the assumptions with those on exposures, whose numbers leave the row."""
+    stated = list(usual)
+    loss_of_exposure = row.pop("loss_of_exposure", 0.0)
+    if loss_of_exposure > LOSS_OF_EXPOSURE_MAX:
+        stated[stated.index(INDEPENDENT)] = (
+            f"An exposure loses data with probability {loss_of_exposure:.2g}, so whole histories are "
+            "followed to their first loss and counted."
+        )
+    exposures = row.pop("exposures", None)
+    if exposures is not None and exposures < FEW_EXPOSURES:
+        seen = "1 exposure" if exposures == 1 else f"{exposures} exposures"
+        stated.append(
+            f"Histories saw {seen} by single failures, too few for an interval of their losses. "
+            "More walks see more."
+        )
+    return stated
 
 
 def _why_no_bytes(system: System, method: Method, row: Mapping[str, Any]) -> str | None:

@@ -280,7 +280,7 @@ def birth_death(up: list[float], down: list[float], lethal: list[float]) -> Floa
 
 
 def is_chain_exact(system: System) -> bool:
-    """Return True if `chain_of` is no approximation."""
+    """Return True if `chain_of` is exact."""
     return system.placement != "crush"
 
 

@@ -153,7 +153,7 @@ def code_of(name: str) -> Code:
 
 @lru_cache(maxsize=32)
 def _properties(scheme: RedundancyScheme) -> Code:
-    # A name is no key: a code of one's own may be defined again under the same name.
+    # A name is not a key: a user's own code may be defined again under the same name.
     reads = 1.0
     if scheme.kind == "erasure":
         reads = repair_reads(scheme, scheme.geometry(4096))

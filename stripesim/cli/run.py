@@ -163,7 +163,7 @@ def _advised(result: ScenarioResult, scenario: Scenario, engine: str) -> Scenari
 
 
 def _report(scenario: Scenario, result: ScenarioResult, engine: str) -> RunReport:
-    """Simulate what the report shows besides the result: a rebuild for each scheme."""
+    """Simulate a rebuild for each scheme, which the report shows next to the result."""
     from stripesim.scenarios.answers.run.report.contents import gather
 
     with output.progress(f"{scenario.name}: report", len(scenario.schemes)) as step:

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, get_args
 
 from stripesim.calibration.parameters.sets import DEVICE_TABLES
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.answers.plan.plan import AFR
+from stripesim.scenarios.answers.plan.candidate_runs import AFR
 from stripesim.scenarios.cells.models import sets_with
 from stripesim.scenarios.schema.keys import (
     SITES_MAX,

@@ -9,8 +9,8 @@ from stripesim.models.documents import toml_text
 from stripesim.models.problems import first_problem
 from stripesim.scenarios.answers.durability.durability import DETECTION_S
 from stripesim.scenarios.answers.explain.request import explain
+from stripesim.scenarios.answers.plan.candidate_runs import nines_of
 from stripesim.scenarios.answers.plan.candidates import candidate_scenario
-from stripesim.scenarios.answers.plan.plan import nines_of
 from stripesim.scenarios.cells.bound import Bound, bounds_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import outside_of

@@ -23,7 +23,8 @@ from stripesim.scenarios.answers.rehearse import samples
 from stripesim.scenarios.answers.rehearse.page import report_of_rehearsal
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
 from stripesim.scenarios.answers.run.execute import run_scenario
-from stripesim.scenarios.answers.run.report.page import report_of_run
+from stripesim.scenarios.answers.run.report.contents import gather
+from stripesim.scenarios.answers.run.report.page import page_of_run
 from stripesim.scenarios.answers.sweep.figures import draw_sweep
 from stripesim.scenarios.answers.sweep.plan import plan_sweep
 from stripesim.scenarios.answers.sweep.report import report_of_sweep
@@ -60,7 +61,7 @@ def pages(tmp_path_factory, quick_rebuilds):
         "sizes": load_scenario("koh2017", sets=small),
     }
     for name, scenario in scenarios.items():
-        page = report_of_run(scenario, run_scenario(scenario))
+        page = page_of_run(gather(scenario, run_scenario(scenario)))
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
     study = study_named("dachary2013")
     study.answer(study.run()).save(None, page=folder / "study.html")

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.scenarios.answers.sweep.plan import split_values
+from stripesim.scenarios.answers.sweep.axes import split_values
 from stripesim.scenarios.answers.sweep.stats import aggregate
 from stripesim.scenarios.work.store import PartStore
 

@@ -434,6 +434,7 @@ def simulated(scenario, **settings):
         # It never ended.
         (lambda s: simulated(s, bin_ns=-1), "bin_ns: got -1, wanted a whole number"),
         (lambda s: simulated(s, warm_up=1), "warm_up: got 1, wanted a part of the run"),
+        (lambda s: simulated(s, followed=3), "followed: got 3, wanted numbers of req"),
     ],
 )
 def test_an_argument_of_a_wrong_type_or_value_is_named(call, message):

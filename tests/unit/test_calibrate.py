@@ -2,9 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
-import time
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +20,7 @@ from stripesim.scenarios.answers.calibrate.calibrate import (
     _accept_fitted,
     _judged,
     _simulate_run,
+    _WaitingRun,
     calibrate,
     runs_of,
 )
@@ -538,7 +536,7 @@ def test_runs_near_saturation_are_long_enough_for_their_percentiles(
     row = replace(calibrated.rows[0], clients=8, queue_depth=queue_depth)
     run = RecordedRun(row, utilisation)
 
-    _simulate_run(run, values={}, source="test", rounds=asked)
+    _simulate_run(_WaitingRun(0, run, {}, "test", asked))
 
     assert run.rounds == simulated
 
@@ -578,36 +576,6 @@ def test_percentiles_of_runs_that_are_too_short_are_named(calibrated):
     (line,) = answer.warnings
     assert line.startswith("deep:latency_p99_ms: most requests wait for the busiest kv")
     assert [row["slow_class"] for row in answer["rows"]] == [None, "kv"]
-
-
-KILLED = """
-import os, time
-from stripesim.scenarios.answers.calibrate.calibrate import worker_pool
-with worker_pool(1) as pool:
-    print(pool.submit(os.getpid).result(), flush=True)
-    time.sleep(60)
-"""
-
-
-def is_running(process):
-    """Return False if a process has ended, also if no one waits for it."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text("utf-8").split()[2] != "Z"
-    except OSError:
-        return False
-
-
-def test_workers_end_with_a_calibration_that_is_killed(tmp_path):
-    script = tmp_path / "killed.py"
-    script.write_text(KILLED)
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as parent:
-        worker = int(parent.stdout.readline())
-        assert is_running(worker)
-        parent.kill()
-    deadline_s = time.monotonic() + 30
-    while is_running(worker) and time.monotonic() < deadline_s:
-        time.sleep(0.05)
-    assert not is_running(worker)
 
 
 def test_a_closed_loop_bounds_the_mean_latency_at_its_rate() -> None:

@@ -12,9 +12,8 @@ from stripesim.scenarios.answers.durability.durability import (
     described_system,
     estimate_durability,
     lifetime_of,
-    system_of,
 )
-from stripesim.scenarios.answers.plan.plan import nines_of
+from stripesim.scenarios.answers.plan.candidate_runs import nines_of
 from stripesim.scenarios.forms.rebuild import RATE_OBJECTS, idle_rebuild
 from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.durability.system import YEAR_S
@@ -332,7 +331,7 @@ def test_lifetimes_are_those_that_were_given():
             'lifetime = {distribution = "piecewise", ages_s = [0, 8e6], afrs = [0.05, 0.01], age_s = 1e6}',
         )
     )
-    system = system_of(aged, "rs:8,2")
+    system = described_system(aged, "rs:8,2").system
     assert system.lifetime.hazards_per_s[1] * YEAR_S == pytest.approx(
         -math.log1p(-0.01)
     )
@@ -356,15 +355,17 @@ def test_lifetimes_are_those_that_were_given():
 def test_a_repair_begins_when_ceph_marks_the_osd_out_or_at_the_given_time():
     # 20 s of silence (osd_heartbeat_grace) and 600 s down (mon_osd_down_out_interval).
     left_out = parse_scenario(CRUSH)
-    assert system_of(left_out, "rep:3").repair.detection_s == 20 + 600 == DETECTION_S
+    system = described_system(left_out, "rep:3").system
+    assert system.repair.detection_s == 20 + 600 == DETECTION_S
     own_clock = (
         CRUSH
         + "[faults]\ndown_out_interval_s = 30\nevents = [{osds = [0], at_s = 1.0}]\n"
     )
     own_clock += "[workload]\nrequests = 1\n"
-    assert system_of(parse_scenario(own_clock), "rep:3").repair.detection_s == 20 + 30
+    system = described_system(parse_scenario(own_clock), "rep:3").system
+    assert system.repair.detection_s == 20 + 30
     given = parse_scenario(CRUSH.replace("afr", "detection_s = 5\nafr"))
-    assert system_of(given, "rep:3").repair.detection_s == 5
+    assert described_system(given, "rep:3").system.repair.detection_s == 5
     # The default is among the assumptions, a given time is not said to be one.
     stated = [
         estimate_durability(each, "markov")["rows"][0]["assumptions"]
@@ -431,7 +432,7 @@ repair_bytes_per_s = "100MB"
 
 
 def system_with(*sets, scheme="rs:4,2"):
-    return system_of(parse_scenario(SMALL, sets=sets), scheme)
+    return described_system(parse_scenario(SMALL, sets=sets), scheme).system
 
 
 def test_a_cluster_rebuilds_what_it_stores():
@@ -534,7 +535,7 @@ def test_codes_that_read_less_are_rebuilt_faster_than_the_stated_rate():
     assert large.repair.bytes_per_s == pytest.approx(100e6 * (4 + 1) / (2.5 + 1))
     # Pools without a cluster follow the plans, too.
     text = CLUSTERED.replace("rs:8,2", "lrc:4,3,2")
-    pools = system_of(parse_scenario(text), "lrc:4,3,2")
+    pools = described_system(parse_scenario(text), "lrc:4,3,2").system
     assert pools.repair.bytes_per_s == pytest.approx(100e6 * 5 / 3)
 
 

@@ -13,7 +13,7 @@ import pytest
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import generation
-from stripesim.models.problems import AnswerError
+from stripesim.models.problems import AnswerError, MeasuredError
 from stripesim.scenarios.answers.cluster import answer_of_cluster, sections_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_domains
@@ -558,6 +558,15 @@ def test_a_plan_starts_from_existing_hosts_and_data(imported, tmp_path):
     assert even == pytest.approx(RAW_BYTES * 5 / 6 * 0.85 / 3)
     days = (even - scenario.plan.stored_bytes) / 50e9
     assert days == pytest.approx(264.2, abs=0.1)
+
+
+def test_a_pool_that_cannot_be_simulated_is_named_by_its_key(tmp_path):
+    cluster = import_cluster([write_report(tmp_path, report())])
+    # Chunks are multiples of 32 bytes.
+    pool = replace(cluster.pools[0], stripe_unit_bytes=5)
+    key = re.escape("r.json: osdmap.pools.0: cluster.stripe_unit_bytes: got 5,")
+    with pytest.raises(MeasuredError, match=key):
+        plan_of(cluster, pool)
 
 
 def test_a_plan_of_a_balanced_pool_keeps_a_balancer(imported):

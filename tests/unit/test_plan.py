@@ -9,11 +9,12 @@ import pytest
 
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.durability.durability import DescribedSystem
-from stripesim.scenarios.answers.plan import plan as planning
+from stripesim.scenarios.answers.plan import candidate_runs
 from stripesim.scenarios.answers.plan.answer import answer_of_plan
 from stripesim.scenarios.answers.plan.candidates import (
     candidates_of,
     judge,
+    judge_closed_forms,
     line_name,
 )
 from stripesim.scenarios.answers.plan.curves import curves_of_plan
@@ -93,9 +94,11 @@ def test_a_candidate_whose_interval_stays_wide_says_so_after_fifty_runs(monkeypa
     def alternating(scenario, *_, **__):
         seeds.append(scenario.seed)
         latency_s = 1 + 2 * (scenario.seed % 2)
-        return planning._WorstCells(200.0, 200.0, False, None, latency_s * 1e9, 0.0)
+        return candidate_runs._WorstCells(
+            200.0, 200.0, False, None, latency_s * 1e9, 0.0
+        )
 
-    monkeypatch.setattr(planning, "_worst", alternating)
+    monkeypatch.setattr(candidate_runs, "_worst", alternating)
     sets = ["plan.hosts=[7]", "schemes=['rs:4,2']", "plan.interval_percent=10"]
     scenario = parse_scenario(TEXT, sets=sets)
     answer = make_plan(scenario).document
@@ -324,8 +327,8 @@ def test_nines_of_a_large_cluster_include_bursts(monkeypatch):
         bursts=(burst,),
     )
     described = DescribedSystem(large, [], "100 MB/s")
-    monkeypatch.setattr(planning, "described_system", lambda *_: described)
-    row = planning.nines_of(parse_scenario(TEXT), "rep:2")
+    monkeypatch.setattr(candidate_runs, "described_system", lambda *_: described)
+    row = candidate_runs.nines_of(parse_scenario(TEXT), "rep:2")
     # All mirrors are on one host, so each fire loses data, and single failures add more.
     assert row["method"] == "history"
     assert row["loss_probability"] > 1 - math.exp(-1)
@@ -468,7 +471,7 @@ def judged_stores(*sets):
     scenario = parse_scenario(STORE, sets=sets)
     stores = {}
     for one in candidates_of(scenario, scenario.plan):
-        planning.judge_closed_forms(one, scenario, scenario.plan)
+        judge_closed_forms(one, scenario, scenario.plan)
         stores[one.keys["gateways"], one.keys["gateway_cores"]] = one
     return stores
 
@@ -793,7 +796,7 @@ def test_candidates_share_runs_only_where_no_run_differs():
 
     def content(**keys):
         changed = base.replaced(cluster=cluster.replaced(**keys))
-        return planning._content_of_runs(changed)
+        return candidate_runs.content_of_runs(changed)
 
     assert content(drive_bytes=4e12) == content(drive_bytes=8e12)
     assert content(hosts=9) != content(hosts=10)

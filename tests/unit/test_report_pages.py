@@ -11,7 +11,8 @@ import pytest
 from stripesim.scenarios.answers.explain.play import play_page
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.answers.run.execute import run_scenario
-from stripesim.scenarios.answers.run.report.page import report_of_run
+from stripesim.scenarios.answers.run.report.contents import gather
+from stripesim.scenarios.answers.run.report.page import page_of_run
 from stripesim.scenarios.schema.scenario import (
     load_scenario,
     overridden,
@@ -100,6 +101,10 @@ pytestmark = pytest.mark.usefixtures("quick_rebuilds")
 @pytest.fixture(scope="module")
 def scenario():
     return parse_scenario(TEXT)
+
+
+def report_of_run(scenario, result):
+    return page_of_run(gather(scenario, result))
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from stripesim.scenarios.answers.durability.durability import system_of
+from stripesim.scenarios.answers.durability.durability import described_system
 from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.durability.assess import assess, unavailability
 from stripesim.sim.durability.system import YEAR_S
@@ -41,7 +41,7 @@ per_year = {PER_YEAR}
 lost_fraction = 0.0
 down_s = {DOWN_S}
 """
-    return system_of(parse_scenario(text, sets=sets), scheme)
+    return described_system(parse_scenario(text, sets=sets), scheme).system
 
 
 def away_share(asked):

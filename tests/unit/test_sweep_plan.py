@@ -16,10 +16,10 @@ import pytest
 from stripesim.models.placement import map_of_hosts, map_to_text
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.problems import AnswerError
+from stripesim.scenarios.answers.sweep.axes import split_values
 from stripesim.scenarios.answers.sweep.plan import (
     SweepPlan,
     plan_sweep,
-    split_values,
 )
 from stripesim.scenarios.answers.sweep.run import run_sweep
 from stripesim.scenarios.cells.failures import replayed_failures

@@ -17,13 +17,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from stripesim.models.problems import WorkError
+from stripesim.models.problems import AnswerError, WorkError
 from stripesim.scenarios.work.dask import _Watch
 from stripesim.scenarios.work.garbage import OBJECTS_PER_COLLECTION
 from stripesim.scenarios.work.pool import (
     Death,
     cores_usable,
     held,
+    results,
     run_pool,
 )
 from stripesim.scenarios.work.store import PartStore
@@ -195,6 +196,47 @@ def test_closing_stops_workers_in_the_middle_of_their_items() -> None:
     answers.close()
     assert begun
     assert not multiprocessing.active_children()
+
+
+KILLED = """
+import time
+from stripesim.scenarios.work.pool import results
+question = "__import__('os').getpid()"
+for _, worker in results(eval, [question], jobs=2, place="test"):
+    print(worker, flush=True)
+    time.sleep(60)
+"""
+
+
+def is_running(process: int) -> bool:
+    """Return False if a process has ended, also if no one waits for it."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text("utf-8").split()[2] != "Z"
+    except OSError:
+        return False
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        assert is_running(worker)
+        parent.kill()
+    deadline_s = time.monotonic() + 30
+    while is_running(worker) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert not is_running(worker)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_first_error_of_an_item_is_raised(jobs: int) -> None:
+    # Given an item that a function refuses, and one at which it fails
+    with pytest.raises(AnswerError, match="not defined for negative values"):
+        list(results(math.factorial, [-1], jobs=jobs, place="test"))
+    with pytest.raises(AnswerError, match=r"^test: TypeError: "):
+        list(results(math.factorial, ["a"], jobs=jobs, place="test"))
 
 
 def test_a_signal_meant_for_the_terminal_does_not_stop_workers() -> None:

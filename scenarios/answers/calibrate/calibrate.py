@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from math import log
-from multiprocessing import get_context
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,11 +48,7 @@ from stripesim.scenarios.cells.measured import (
 )
 from stripesim.scenarios.cells.notes import SETTLED_ROUNDS
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.work.pool import (
-    end_with_parent,
-    without_script,
-    workers_wanted,
-)
+from stripesim.scenarios.work.pool import results, workers_wanted
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.audit import collecting_refusals, refuse
 from stripesim.sim.observe.progress import OnStep, silent
@@ -149,12 +143,12 @@ class Calibration:
         }
         return [f"{row_id}: {sentence}" for row_id, sentence in refused.items()]
 
-    def count_within(self, *, after: bool, role: str = "held-out") -> int:
-        """Count the values of a role that are within tolerance."""
+    def count_within(self, *, after: bool) -> int:
+        """Count the held-out values that are within tolerance."""
         return sum(
             value.is_within(value.after if after else value.before)
             for value in self.values
-            if value.role == role
+            if value.role == "held-out"
         )
 
     def unexplained(self) -> list[JudgedValue]:
@@ -235,9 +229,11 @@ def calibrate(
     shipped = unchanged(models, factors)
     source = _source(folder, rows)
     spreads = spreads_for(models, factors)
-    with worker_pool(jobs) as pool:
+    waiting: deque[_WaitingRun] = deque()
+    done = results(_simulate_run, waiting, jobs=workers_wanted(jobs), place="calibrate")
+    with closing(done):
         parts = _parts_of_work(len(runs), len(fitted_runs), len(factors))
-        simulator = _Simulator(pool, source, progress, parts)
+        simulator = _Simulator(waiting, done, source, progress, parts)
         before = simulator.simulate(runs, shipped, ROUNDS)
         with collecting_refusals(unchecked):
             _accept_fitted(rows, before)
@@ -263,20 +259,6 @@ def calibrate(
         source=source,
         step_hosts=min(run.step_hosts for run in fitted_runs),
     )
-
-
-def worker_pool(jobs: int | None) -> ProcessPoolExecutor:
-    """Return a pool of `jobs` processes, by default one per core, which end with this one."""
-    # Spawn fresh interpreters: forking a process with threads may hang.
-    pool = ProcessPoolExecutor(
-        workers_wanted(jobs),
-        mp_context=get_context("spawn"),
-        initializer=end_with_parent,
-    )
-    with without_script():
-        # The first call starts all processes.
-        pool.submit(os.getpid)
-    return pool
 
 
 def _parts_of_work(runs: int, fitted_runs: int, factors: int) -> dict[str, int]:
@@ -320,20 +302,33 @@ def _source(folder: Path, rows: Sequence[CalibrationRow]) -> str:
     return source_text(folder.name, fitted)
 
 
+class _WaitingRun(NamedTuple):
+    """A run that waits for a worker, with the factors and the length to simulate."""
+
+    number: int
+    run: CalibrationRun
+    values: dict[str, float]
+    source: str
+    rounds: int
+
+
 class _Simulator:
     """Simulate runs in parallel with given factors.
 
-    `parts` of the work have the largest number of runs of each, in order. The first begins at once.
+    Workers take the runs that are `waiting`, and `done` yields those that they have simulated. `parts` of the
+    work have the largest number of runs of each, in order. The first begins immediately.
     """
 
     def __init__(
         self,
-        pool: ProcessPoolExecutor,
+        waiting: deque[_WaitingRun],
+        done: Iterator[tuple[_WaitingRun, dict[str, SimulatedRow]]],
         source: str,
         progress: OnStep,
         parts: Mapping[str, int],
     ) -> None:
-        self._pool = pool
+        self._waiting = waiting
+        self._done = done
         self._source = source
         self._progress = progress
         self._parts = list(parts.items())
@@ -349,28 +344,31 @@ class _Simulator:
         self, runs: Sequence[CalibrationRun], values: Mapping[str, float], rounds: int
     ) -> dict[str, SimulatedRow]:
         """Return the simulated rows, keyed by row id."""
-        simulate_run = partial(
-            _simulate_run, values=dict(values), source=self._source, rounds=rounds
-        )
-        simulated: dict[str, SimulatedRow] = {}
-        for rows in self._pool.map(simulate_run, runs):
-            simulated |= rows
+        for number, run in enumerate(runs):
+            self._waiting.append(
+                _WaitingRun(number, run, dict(values), self._source, rounds)
+            )
+        rows: dict[int, dict[str, SimulatedRow]] = {}
+        for _ in runs:
+            item, rows_of_run = next(self._done)
+            rows[item.number] = rows_of_run
             self._done_count += 1
             self._progress(self._part_name, self._total_count)
-        return simulated
+        return {
+            name: row for number in sorted(rows) for name, row in rows[number].items()
+        }
 
 
-def _simulate_run(
-    run: CalibrationRun, *, values: Mapping[str, float], source: str, rounds: int
-) -> dict[str, SimulatedRow]:
+def _simulate_run(item: _WaitingRun) -> dict[str, SimulatedRow]:
     """Simulate a run, and again for longer if it is near or past saturation, where its length matters."""
 
     def change(models: Models) -> Models:
-        return with_factors(models, values, source)
+        return with_factors(models, item.values, item.source)
 
-    simulated = run.simulate(change, rounds=rounds)
+    run = item.run
+    simulated = run.simulate(change, rounds=item.rounds)
     utilisation = max(row.utilisation for row in simulated.values())
-    if is_step(rounds) or utilisation < _SATURATED or not _may_settle(run.rows[0]):
+    if is_step(item.rounds) or utilisation < _SATURATED or not _may_settle(run.rows[0]):
         return simulated
     return run.simulate(change, rounds=ROUNDS_PAST_SATURATION)
 

@@ -206,7 +206,7 @@ def read_fio(path: Path) -> FioLoad:
     Raises
     ------
     MeasuredError
-        If the file is no output of fio, or holds several loads.
+        If the file is not an output of fio, or holds several loads.
     """
     jobs = read_fio_jobs(path)
     _check_together(jobs)

@@ -277,9 +277,16 @@ class _Stored(NamedTuple):
     words: str
 
 
-def system_of(scenario: Scenario, scheme: str) -> System:
-    """Build the system that a scenario describes, for one of its schemes."""
-    return described_system(scenario, scheme).system
+class _PlacedData(NamedTuple):
+    """The drives of a system, the data on them, and the bytes that a repair reads."""
+
+    drives: int
+    stored: _Stored
+    reads: float  # Bytes that drives read for each byte rebuilt.
+    units: dict[str, Ints]  # Number of the unit of each drive, by kind.
+    groups: Ints | None = None  # OSDs of each placement group.
+    groups_at_once: int = 1  # Placement groups of a drive that are rebuilt at a time.
+    warning: str | None = None
 
 
 def described_system(
@@ -293,44 +300,23 @@ def described_system(
     if spec is None:
         raise scenario.problem("durability", "nothing", "a table [durability]")
     code = code_of(scheme)
-    reads = code.repair_reads
-    warning = None
-    groups = None
-    at_once = 1
-    drives = spec.drives or 0
-    stored = _Stored(spec.drive_bytes or 0.0, None, "")
-    units: dict[str, Ints] = {}
     if spec.placement == "crush":
-        models = build_models(scenario)
-        pool = build_pool(scenario, parse_scheme(scheme), models)
-        cluster = pool.cluster
-        groups = cluster.acting.astype(np.int32)
-        at_once = spec.groups_at_once or groups_at_once(scenario, scheme)
-        drives = len(cluster.osd_hosts)
-        units["host"] = cluster.osd_hosts.astype(np.int32)
-        units |= _buckets(scenario, units["host"])
-        stored = _stored(
-            scenario,
-            drives_of(scenario, models).osd_bytes,
-            drives,
-            stored_per_client_byte(scenario, pool),
-        )
-        if code.repair_reads < code.k:
-            unit_bytes = scenario.cluster.stripe_unit_bytes
-            block_bytes = models.store.min_alloc_bytes
-            reads = drive_reads(pool.scheme, unit_bytes, block_bytes)
-            warning = repair_warning(pool.scheme, unit_bytes, block_bytes)
-    rate = _rate(scenario, code, reads, stored.drive_bytes, rebuild)
+        placed = _placed_by_crush(scenario, spec, scheme, code)
+    else:
+        stored = _Stored(spec.drive_bytes or 0.0, None, "")
+        placed = _PlacedData(spec.drives or 0, stored, code.repair_reads, units={})
+    stored = placed.stored
+    rate = _rate(scenario, code, placed.reads, stored.drive_bytes, rebuild)
     scrub_s = spec.scrub_interval_s or spec.horizon_s
     system = System(
         code=code,
         placement=spec.placement,
-        drives=drives,
+        drives=placed.drives,
         drive_bytes=stored.drive_bytes,
         stored_bytes=stored.client_bytes,
         lifetime=lifetime_of(scenario, spec),
         age_s=spec.lifetime.age_s if spec.lifetime else 0.0,
-        repair=_repair(scenario, spec, rate, at_once),
+        repair=_repair(scenario, spec, rate, placed.groups_at_once),
         horizon_s=spec.horizon_s,
         # Errors arise at a constant rate between scrubs, so half an interval's errors are present on
         # average.
@@ -341,8 +327,8 @@ def described_system(
             )
             for b in spec.bursts
         ),
-        groups=groups,
-        units=units,
+        groups=placed.groups,
+        units=placed.units,
         stripes=spec.stripes,
         min_shards=spec.min_size,
         is_stretched=scenario.cluster.stretch,
@@ -350,18 +336,51 @@ def described_system(
         replacement_s=spec.replacement_s,
     )
     notes = [*_defaults(scenario), f"Rebuild rate: {rate.words}."]
-    if groups is not None:
+    if placed.groups is not None:
         notes.append(_turns_words(system, spec))
     notes += _mixed_drives(scenario)
     if stored.words:
         notes.insert(0, f"A drive holds {stored.words}.")
-    if warning is not None:
-        notes.append(f"{warning}.")
+    if placed.warning is not None:
+        notes.append(f"{placed.warning}.")
     return DescribedSystem(system, notes, rate.words)
 
 
+def _placed_by_crush(
+    scenario: Scenario, spec: DurabilitySpec, scheme: str, code: Code
+) -> _PlacedData:
+    """Place the pool of the scenario's cluster."""
+    models = build_models(scenario)
+    pool = build_pool(scenario, parse_scheme(scheme), models)
+    cluster = pool.cluster
+    drives = len(cluster.osd_hosts)
+    hosts = cluster.osd_hosts.astype(np.int32)
+    stored = _stored(
+        scenario,
+        drives_of(scenario, models).osd_bytes,
+        drives,
+        stored_per_client_byte(scenario, pool),
+    )
+    reads = code.repair_reads
+    warning = None
+    if code.repair_reads < code.k:
+        unit_bytes = scenario.cluster.stripe_unit_bytes
+        block_bytes = models.store.min_alloc_bytes
+        reads = drive_reads(pool.scheme, unit_bytes, block_bytes)
+        warning = repair_warning(pool.scheme, unit_bytes, block_bytes)
+    return _PlacedData(
+        drives,
+        stored,
+        reads,
+        units={"host": hosts, **_buckets(scenario, hosts)},
+        groups=cluster.acting.astype(np.int32),
+        groups_at_once=spec.groups_at_once or groups_at_once(scenario, scheme),
+        warning=warning,
+    )
+
+
 def _turns_words(system: System, spec: DurabilitySpec) -> str:
-    """Say how many placement groups of a drive are rebuilt at a time, and why."""
+    """Return how many placement groups of a drive are rebuilt at a time, and why."""
     count = system.groups_at_once
     which = "One placement group of a drive is"
     if count > 1:

@@ -12,7 +12,7 @@ from contextlib import closing
 from math import inf
 from typing import Final, NamedTuple
 
-from stripesim.models.problems import AnswerError, Problem, first_problem
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.answers.load.curve_builder import (
     POINTS_MAX,
     Batch,
@@ -34,7 +34,7 @@ from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.work.pool import Death, run_pool, workers_wanted
+from stripesim.scenarios.work.pool import results, workers_wanted
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Largest number of curves of one scenario.
@@ -90,7 +90,7 @@ def load_curves(
 
 
 def check_bounds(argument: str, bounds_s: Iterable[float]) -> None:
-    """Raise an AnswerError if a bound of latency [s] is no number above 0."""
+    """Raise an AnswerError if a bound of latency [s] is not a number above 0."""
     for bound_s in bounds_s:
         if not (isinstance(bound_s, int | float) and 0 < bound_s < inf):
             wanted = "a number of seconds above 0"
@@ -160,21 +160,6 @@ class RunSlot(NamedTuple):
     run: RateRun
 
 
-class _Failed(NamedTuple):
-    """The text of an error, because not every exception can be sent between processes."""
-
-    text: str
-
-
-def _attempt(slot: RunSlot) -> RateMeasurement | _Failed:
-    try:
-        return measure_rate(slot.run)
-    except (ValueError, OSError) as error:
-        return _Failed(str(error))
-    except Exception as error:
-        return _Failed(f"load: {type(error).__name__}: {first_problem(error)}")
-
-
 def new_points(
     builders: Sequence[CurveBuilder],
     *,
@@ -235,32 +220,19 @@ def _next_batch(
 
 
 def measurements(
-    waiting: deque[RunSlot], jobs: int
+    waiting: Iterable[RunSlot], jobs: int
 ) -> Generator[tuple[RunSlot, RateMeasurement], None, None]:
     """Measure runs in this process or in `jobs` workers, and yield each as it ends.
 
-    The queue may grow meanwhile.
+    A deque of runs may grow meanwhile.
 
     Raises
     ------
-    ValueError
+    ProblemsError
         If a run fails, or its worker dies.
     """
-    with closing(_answers(waiting, jobs)) as answers:
-        for slot, answer in answers:
-            if isinstance(answer, Death):
-                raise ValueError(f"load: {answer.reason}")
-            if isinstance(answer, _Failed):
-                raise ValueError(answer.text)
-            yield slot, answer
+    return results(_measured, waiting, jobs=jobs, place="load")
 
 
-def _answers(
-    waiting: deque[RunSlot], jobs: int
-) -> Generator[tuple[RunSlot, RateMeasurement | _Failed | Death], None, None]:
-    if jobs > 1:
-        yield from run_pool(_attempt, waiting, jobs=jobs)
-        return
-    while waiting:
-        slot = waiting.popleft()
-        yield slot, _attempt(slot)
+def _measured(slot: RunSlot) -> RateMeasurement:
+    return measure_rate(slot.run)

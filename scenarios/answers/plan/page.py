@@ -6,9 +6,9 @@ from typing import Any
 from stripesim.scenarios.answers.load.page import load_section
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import sentence_of
+from stripesim.scenarios.answers.plan.assumptions import seeds_words
 from stripesim.scenarios.answers.plan.candidates import line_name
 from stripesim.scenarios.answers.plan.figure import candidate_name, draw_plan
-from stripesim.scenarios.answers.plan.plan import seeds_words
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
     bytes_text,

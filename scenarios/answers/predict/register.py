@@ -396,7 +396,7 @@ def read_register(path: Path) -> dict[str, Any]:
     Raises
     ------
     AnswerError
-        If the file cannot be read, is no register, or was changed.
+        If the file cannot be read, is not a register, or was changed.
     """
     wanted = "a file that `stripesim predict --register` wrote"
     document = stored_document(path, wanted)

@@ -28,14 +28,6 @@ from stripesim.sim.run import Run, simulate
 #: ``rbd_concurrent_management_ops`` of ``rbd migration execute`` and ``rbd deep copy``, v16.2.15
 #: (``src/common/options.cc``).
 COPY_PARALLEL: Final = 10
-#: What is not known of a copy.
-COPY_WARNINGS: Final = (
-    "change 0 (scheme): reads of the old pool and writes of the new one are simulated one after the other, "
-    "not together: the duration is that of a copy whose reads and writes never overlap, and duration_low_s "
-    "that of perfect overlap",
-    "change 0 (scheme): clients are measured during the reads of the copy, not during its writes; the writes "
-    "are simulated without clients, and written bytes have no metadata",
-)
 # Simulated time of each part [s], by what factor it grows if it shows too few requests, and up to where.
 _PART_S: Final = 2.0
 _LONGER: Final = 4

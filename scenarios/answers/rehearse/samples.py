@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -86,6 +87,14 @@ class Sample:
     def by_log(self) -> bool:
         """True if PGs recover by their logs, and none is backfilled."""
         return not any(self.pg_states[State.BACKFILLING])
+
+    @property
+    def has_overlap(self) -> bool:
+        """True if a change begins before the cluster is clean after the previous one."""
+        return any(
+            earlier["clean_s"] is not None and later["at_s"] < earlier["clean_s"]
+            for earlier, later in pairwise(self.rows)
+        )
 
     def equals(self, sample: "Sample") -> bool:
         """Return True if both simulations completed all requests and all changes at the same times."""

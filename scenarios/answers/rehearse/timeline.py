@@ -56,15 +56,13 @@ class BackfillCourse:
     spans: Sequence[tuple[float, float]]
 
 
-def time_scale(sample: Sample, durations_s: Sequence[float | None]) -> TimeScale | None:
-    """Return the scale of a sample, or None if a change begins before the previous one is clean."""
+def time_scale(sample: Sample, durations_s: Sequence[float | None]) -> TimeScale:
+    """Return the scale of a sample whose changes do not overlap."""
     knots = [(0.0, 0.0)]
     is_stretched = False
     for row, duration_s in zip(sample.rows, durations_s, strict=False):
         last_s, last_whole_s = knots[-1]
         begin_s = row["at_s"]
-        if begin_s < last_s:
-            return None
         begin_whole_s = last_whole_s + begin_s - last_s
         knots.append((begin_s, begin_whole_s))
         clean_s = row["clean_s"]
@@ -115,9 +113,9 @@ def timeline_of(
     An extrapolated timeline follows the schedule of full-size PGs: a shard fills its target steadily and
     leaves its source at the end. In the simulated part, PGs are so small that they mostly wait for maps.
     """
-    scale = time_scale(sample, durations_s)
-    if scale is None:
+    if sample.has_overlap:
         return None
+    scale = time_scale(sample, durations_s)
     last_s = max(
         (row["clean_s"] or sample.end_ns / 1e9 for row in sample.rows), default=0.0
     )

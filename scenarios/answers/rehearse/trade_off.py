@@ -177,7 +177,7 @@ def _sentence(
 def _doubt(
     points: Sequence[Mapping[str, Any]], recommended: int | None, limit_ns: float
 ) -> str:
-    """Say that the recommended settings might not stay within the limit; nothing if they do."""
+    """Return a sentence if the recommended settings might exceed the limit, else nothing."""
     if recommended is None:
         return ""
     high_ns = points[recommended]["latency_p99_high_ns"]

@@ -61,7 +61,7 @@ PURCHASES: Final = (
     ),
     Purchase(("client", "threads"), "client threads", ("client.submit",)),
 )
-#: What an object store has besides. Its clients are not those of OSDs.
+#: A further purchase for an object store, whose clients are not those of OSDs.
 _GATEWAYS: Final = Purchase(
     ("cluster", "gateways.count"),
     "gateways",

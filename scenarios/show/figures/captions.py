@@ -67,7 +67,7 @@ _UNITS: Final[Mapping[str, str]] = {
 }
 
 
-#: Names of families as papers write them. A code of one's own keeps its own.
+#: Names of families as papers write them. A user's own code keeps its own name.
 _FAMILY_NAMES: Final[Mapping[str, str]] = {
     "rs": "RS",
     "lrc": "LRC",

@@ -44,11 +44,7 @@ _SCHEMA = {
 
 
 def simulate_repair(
-    repair: MeasuredRepair,
-    *,
-    engine: str = "compiled",
-    returns: bool = True,
-    seed: int = 0,
+    repair: MeasuredRepair, *, engine: str = "compiled", returns: bool = True
 ) -> Run:
     """Simulate a measured repair: the OSD dies, is rebuilt elsewhere, and may return at its measured time."""
     if returns and not timed(repair):
@@ -78,7 +74,6 @@ def simulate_repair(
         model=recovery_model("pacific").given(
             down_out_interval_ns=round((repair.down_out_interval_s or 0.0) * SECOND_NS)
         ),
-        seed=seed,
     )
     # The cluster was otherwise idle, but a run needs a client, which reads once.
     once = Synthetic(

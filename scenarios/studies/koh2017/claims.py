@@ -90,12 +90,7 @@ CONSTANTS: Final[Mapping[str, Any]] = {
 THROUGHPUT: Final = CONSTANTS["THROUGHPUT"]
 
 
-def koh_claims(
-    rows: pl.DataFrame,
-    *,
-    series: pl.DataFrame | None = None,
-    heartbeat_bytes_per_s: float | None = None,
-) -> tuple[Values, Reasons]:
+def koh_claims(rows: pl.DataFrame) -> tuple[Values, Reasons]:
     """Compute every claim that result rows can answer.
 
     Parameters
@@ -104,18 +99,13 @@ def koh_claims(
         One row per cell: ``scheme`` (``rep:3``, ``rs:6,3``, ``rs:10,4``, ``none``), ``op``, ``pattern``,
         ``image``, ``block_size_bytes`` and the measured columns of the study's results. Claims whose cells or
         columns are missing are not computed.
-    series
-        Rows per second of the runs in `stripesim.scenarios.studies.koh2017.series.RUNS`.
-    heartbeat_bytes_per_s
-        Private traffic of heartbeats while 3-replication reads [B/s].
 
     Returns
     -------
     tuple[Values, Reasons]
         Values by claim id, and why a claim has none.
     """
-    names = vocabulary(CellNumbers(rows), series, heartbeat_bytes_per_s)
-    return simulate_claims(STUDY, names)
+    return simulate_claims(STUDY, vocabulary(CellNumbers(rows)))
 
 
 def required_cells() -> tuple[Cell, ...]:

@@ -299,7 +299,7 @@ class _ObjectRun:
         self._busy_cores = float((busy * cores).sum())
 
     def numbers(self) -> Row:
-        """Return what a result row shows besides the value."""
+        """Return the other columns of a result row."""
         numbers = self._result.row
         return {
             "scheme": self._row.scheme,

@@ -104,7 +104,7 @@ def ages_at_start(
     times for which they will be. Queues are first-in first-out, so the next to complete is the oldest. The
     k-th of n requests to complete therefore gets the time to completion of the (n + 1 − k)-th as its age. On
     average over a queue of constant pace, age and time to completion add up to the time that a request
-    spends there, which the run thus need not simulate for any request from issue to completion.
+    spends there. So the run need not simulate any request from issue to completion.
 
     Requests of one kind with the same primary and the same most crowded OSD are in one queue. Those that have
     not completed by the end of the steady state are expected to at the pace of its second half. (Completions

@@ -50,10 +50,13 @@ class FaultDirector:
 
     Notes
     -----
-    Failure → silence or refused connections → reports → down in a new map → its PGs peer, with clients held →
-    they serve without the lost shards, if `min_size` are left → out → CRUSH names new OSDs → peering, with
-    the old members acting (``pg_temp``) → reservations → one object after another → a last map and peering →
-    clean.
+    A failure passes through these stages:
+
+    1. The OSD is silent or refuses connections, until reports make it down in a new map.
+    2. Its PGs peer and hold clients. Then they serve without the lost shards, if `min_size` are left.
+    3. The OSD is marked out, and CRUSH names new OSDs. PGs peer, with the old members acting (``pg_temp``).
+    4. PGs reserve, and recover one object after another.
+    5. After a last map and peering, they are clean.
 
     References
     ----------

@@ -246,7 +246,7 @@ def _without_data(
     reads
         Pieces of the object that the primary reads first [count].
     kept_bytes
-        What each member logs besides [B].
+        Bytes that each member logs in addition [B].
     """
     cpu = context.models.cpu
     work_ns = cpu.op_prepare_ns + reads * cpu.store_read_ns

@@ -47,7 +47,7 @@ _ASSUMPTIONS: Final = (
     "The interval takes downtimes as stated, and the time after them as uncertain as the timed changes of "
     "study changes, which move data. No restart was timed.",
 )
-# What it rests on besides with clients of gateways.
+# Further assumptions with clients of gateways.
 _OF_GATEWAYS: Final = (
     "The gateways of a host stop with it, and are not drained before. Requests to them wait for "
     "{failover_s:g} s, until three checks of a load balancer have failed. Then their clients use the next "

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 from stripesim.scenarios.answers.load.page import load_section
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import outside_of_load, sentence_of
-from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.answers.run.report import tables
 from stripesim.scenarios.answers.run.report.comparison import (
     comparison,
     comparison_notes,
 )
-from stripesim.scenarios.answers.run.report.contents import Kind, RunReport, gather
+from stripesim.scenarios.answers.run.report.contents import Kind, RunReport
 from stripesim.scenarios.answers.run.report.sections import sections
 from stripesim.scenarios.answers.run.report.storage import storage_notes, storage_tables
 from stripesim.scenarios.cells.notes import client_notes, load_sentences
@@ -38,21 +37,7 @@ from stripesim.scenarios.show.words import (
     times_in_prose,
 )
 from stripesim.sim.observe.limits import LATENCY, NO_BOTTLENECK
-from stripesim.sim.observe.progress import OnStep, silent
 from stripesim.sim.observe.resource_words import member_words
-
-
-def report_of_run(
-    scenario: Scenario,
-    result: ScenarioResult,
-    *,
-    engine: str = "compiled",
-    progress: OnStep = silent,
-    curves: Sequence[LoadCurve] = (),
-) -> str:
-    """Return the self-contained HTML page of a run, with a section for load curves if there are any."""
-    contents = gather(scenario, result, engine=engine, progress=progress)
-    return page_of_run(contents, curves)
 
 
 def page_of_run(report: RunReport, curves: Sequence[LoadCurve] = ()) -> str:

@@ -27,14 +27,21 @@ def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
 
     Returns
     -------
-    One row for each change: ``kind``; ``at_s``, the time at which the operator starts; ``map_s``, that of the
-    first new map; ``clean_s``, when all PGs are clean again, None if they never are; ``duration_s`` from
-    ``at_s`` to ``clean_s``, and its parts (see `_parts`); ``pgs_moved``, ``shards_moved`` and
-    ``bytes_moved`` from the up sets before and after; bytes that recovery, peering and removals read, wrote
-    and sent from one map to the next (``sent_bytes``:
-    between OSDs, of one host or not), and those of peering and removals alone (``noted_…``); ``object_s``,
-    the mean time that a PG took for each object; ``backfills``, lists of the PGs that recovered objects in
-    order of their start (``pg``, ``start_s``, ``end_s``, ``objects``).
+    list of dict
+        One row for each change:
+
+        - ``kind``
+        - ``at_s``: when the operator starts
+        - ``map_s``: when the first new map comes
+        - ``clean_s``: when all PGs are clean again, None if they never are
+        - ``duration_s``: from ``at_s`` to ``clean_s``, and its parts (see `_parts`)
+        - ``pgs_moved``, ``shards_moved``, ``bytes_moved``: from the up sets before and after
+        - bytes that recovery, peering and removals read, wrote and sent from one map to the next
+          (``sent_bytes``: between OSDs, also of one host)
+        - ``noted_…``: bytes of peering and removals alone
+        - ``object_s``: mean time that a PG took for each object
+        - ``backfills``: lists of the PGs that recovered objects, in order of their start
+          (``pg``, ``start_s``, ``end_s``, ``objects``)
 
     Notes
     -----
