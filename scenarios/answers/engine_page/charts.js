@@ -83,7 +83,7 @@ globalThis.charts = (() => {
     }
     return [...kinds].map(([kind, busy]) => ({
       name: names[kind], most: Math.min(1, Math.max(...busy)), mean: busy.reduce((sum, one) => sum + one, 0) / busy.length,
-    })).sort((a, b) => b.most - a.most).filter((row) => row.most >= .005).slice(0, 8);
+    })).sort((a, b) => b.most - a.most).filter((row) => row.most >= .005);
   }
 
   function busy(rows) {
