@@ -45,7 +45,7 @@ from stripesim.scenarios.answers.engine_page.page import (
 )
 from stripesim.sim.engine.compiled.engine import run as run_compiled
 from stripesim.sim.engine.draws import seed_state
-from stripesim.sim.engine.program import Program
+from stripesim.sim.engine.program import EngineRun, Program
 
 FOLDER: Final = Path(__file__).resolve().parent / "pages"
 #: Requests of a queue.
@@ -132,8 +132,8 @@ class Measured:
     p99_ms: float  #: 99th percentile of the latency
     #: Part of the requests that meet at least so many others in the system, from 0 to `MET_MAX`
     met: list[float]
-    #: Busy time of the busiest drive over that of the mean one that works, 0 without any
-    busiest_drive: float
+    busiest_drive: float  #: Part of the run in which the busiest drive works
+    mean_drive: float  #: Mean part of the run in which drives work that work at all
     other_rate: float = 0.0  #: Completed requests of the second stream per second
     other_end_s: float = 0.0  #: End of the second stream
 
@@ -164,7 +164,7 @@ class Measured:
             mean_ms=float(latencies_ns.mean()) / 1e6,
             p99_ms=float(latencies_ns[math.ceil(0.99 * count) - 1]) / 1e6,
             met=_met(issued_ns, completed_ns),
-            busiest_drive=_busiest_drive(program, result.busy_ns),
+            **_busy_drives(program, result),
             **second_stream,
         )
 
@@ -173,13 +173,20 @@ class Measured:
 _MEASURED: Final[dict[tuple[str, bytes], Measured]] = {}
 
 
-def _busiest_drive(program: Program, busy_ns: npt.NDArray[Any]) -> float:
-    kinds = program.resources.kind_names
-    if DRIVE not in kinds:
-        return 0.0
-    is_used = (program.resources.kind_indices == kinds.index(DRIVE)) & (busy_ns > 0)
-    drives_ns = busy_ns[is_used]
-    return float(drives_ns.max() / drives_ns.mean()) if len(drives_ns) else 0.0
+def _busy_drives(program: Program, result: EngineRun) -> dict[str, float]:
+    """Return the part of the run in which the busiest drive works, and the mean of those that work."""
+    resources = program.resources
+    shares = np.zeros(1)
+    if DRIVE in resources.kind_names:
+        of_drives = resources.kind_indices == resources.kind_names.index(DRIVE)
+        is_used = of_drives & (result.busy_ns > 0)
+        lasting_ns = resources.capacities[is_used] * result.end_ns
+        if is_used.any():
+            shares = result.busy_ns[is_used] / lasting_ns
+    return {
+        "busiest_drive": float(shares.max()),
+        "mean_drive": float(shares.mean()),
+    }
 
 
 def _met(issued_ns: npt.NDArray[Any], completed_ns: npt.NDArray[Any]) -> list[float]:

@@ -198,8 +198,9 @@ class ParameterSet:
         if disk is None:
             return self.model(SsdModel, "ssd", given)
         if given:
+            keys = ", ".join(name.replace("_quantiles", "_sigma") for name in given)
             raise ParameterSetError(
-                f"got {', '.join(given)} with {self.name}, a disk; wanted a drive"
+                f"got {keys} with {self.name}, a disk; wanted none: these are numbers of SSDs"
             )
         return self.model(HddWithLogModel if disk == "hdd_with_log" else HddModel, disk)
 

@@ -68,7 +68,7 @@ def drive_toml(
     model = preset.device()
     table = preset.table("ssd")
     if not isinstance(model, SsdModel) or table is None:
-        raise TraceError(f"--like: got {like}, a disk; wanted a drive")
+        raise TraceError(f"--like: got {like}, a disk; wanted a set of an SSD")
     fits = [fit for fit in service if fit.quantity == "service"]
     if not fits:
         raise TraceError(

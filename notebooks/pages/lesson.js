@@ -183,10 +183,11 @@ globalThis.lessons = (() => {
     return { ...numbers, rate: found.latencies.length / until_ns * 1e9, other_rate: before.length / until_ns * 1e9, other_end_s: last(second.completed_ns) / 1e9 };
   }
 
-  // The busy time of the busiest resource of a kind over that of the mean one that works.
-  function busiestDrive(result, kind) {
-    const busy = result.resources.filter((one) => one.kind === kind && one.spent_ns > 0).map((one) => one.spent_ns);
-    return busy.length ? last(busy) / meanOf(busy) : 0;
+  // The part of the run in which the busiest drive works, and the mean of those that work.
+  function busyDrives(result, kind) {
+    const used = result.resources.filter((one) => one.kind === kind && one.spent_ns > 0);
+    const shares = used.length ? used.map((one) => one.spent_ns / (one.capacity * result.end_ns)) : [0];
+    return { busiest_drive: last(shares), mean_drive: meanOf(shares) };
   }
 
   // The part of the requests that find at least 0, 1, … others in the system.
@@ -222,8 +223,8 @@ globalThis.lessons = (() => {
       const settings = { queueDepth, requests, seedState: BigInt(this.data.state), arrivals_ns };
       const result = stripesim.run(this.exports, this.data.described, await this.arrays.world(program.arrays), settings);
       const busy = charts.busyKinds(result, program.kinds);
-      const busiest_drive = busiestDrive(result, program.drive);
-      return { ...measuredOf(result.streams.slice(0, program.streams), this.data.met_max), busiest_drive, busy, load: own };
+      const drives = busyDrives(result, program.drive);
+      return { ...measuredOf(result.streams.slice(0, program.streams), this.data.met_max), ...drives, busy, load: own };
     }
 
     // The drawn numbers, recorded data and all runs, by name.

@@ -136,7 +136,11 @@ def test_a_drive_given_inline_replaces_numbers_of_the_preset() -> None:
         ("[cluster.drive_numbers]\nread_base = 1", "cluster.drive_numbers.read_base"),
         (
             'drive = "hdd-7200"\n[cluster.drive_numbers]\nchannels = 2',
-            "channels with hdd-7200, a disk; wanted a drive",
+            "channels with hdd-7200, a disk; wanted none: these are numbers of SSDs",
+        ),
+        (
+            'drive = "hdd-7200"\n[cluster.drive_numbers]\nread_sigma = 0.3',
+            "got read_sigma with hdd-7200",
         ),
     ],
 )

@@ -167,6 +167,25 @@ def test_each_group_of_held_out_rows_tests_one_kind_of_answer() -> None:
     )
 
 
+STATED_COUNT = re.compile(r"(\d+) of (\d+) (?:held-out )?claims are right")
+
+
+@pytest.mark.parametrize("study", sorted(trust.recorded()))
+def test_pages_of_a_study_state_the_counts_of_its_ledger(study: str) -> None:
+    summary = trust.recorded()[study]["summary"]
+    notes = [
+        DOCS / f"{study}.md",
+        ROOT / "scenarios" / "studies" / study / "README.md",
+    ]
+    for page in notes:
+        if not page.exists():
+            continue
+        for right, held_out in STATED_COUNT.findall(page.read_text(encoding="utf-8")):
+            # A part of a study, such as the bytes of `changes`, has its own count.
+            if int(held_out) == summary["held_out"]:
+                assert int(right) == summary["right"], page
+
+
 def test_a_ledger_that_takes_a_second_is_what_was_recorded() -> None:
     from stripesim.scenarios.studies.registry import study_named
 

@@ -17,6 +17,7 @@ from stripesim.scenarios.answers.engine_page import page as live_engine
 from stripesim.sim import kernels
 from stripesim.sim.engine.compiled.engine import run
 from stripesim.sim.engine.compiled.kernel import run_machine
+from stripesim.sim.observe.resource_words import member_words
 from support.axe import needs_axe, violations
 from support.chromium import headless_chromium
 
@@ -384,6 +385,26 @@ def test_the_address_holds_what_was_chosen(chrome, page):
         chrome.execute_script("return document.getElementById('schemes').value") == "1"
     )
     assert chrome.get_log("browser") == []
+
+
+def test_the_page_and_the_command_find_the_same_resources_busy(chrome, page, command):
+    chrome.get(page.as_uri())
+    _answered(chrome)
+    # Key-value threads limit small writes. No drive and no core is near its limit.
+    _choose(chrome, "requests", live_engine.REQUESTS)
+    _choose(chrome, "depth", 6)
+    drawn = [one.text for one in chrome.find_elements("css selector", "#busy text")]
+    shown = dict(zip(drawn[::2], drawn[1::2], strict=True))
+    text = chrome.find_element("id", "command").text.replace("\\\n", "")
+    status, out, err = command(*shlex.split(text)[1:])
+    assert status == 0, err
+    document = json.loads(out)
+    counted = {
+        member_words(one["kind"]): f"{100 * one['utilisation']:.0f} %"
+        for one in document["resources"]
+    }
+    assert shown.items() <= counted.items()
+    assert member_words(document["rows"][0]["bottleneck"]) in shown
 
 
 def _label(chrome, picture):

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import stripesim
@@ -92,7 +93,14 @@ def test_a_page_simulates_and_asks_what_python_does(name, tmp_path):
         for run, numbers in opened["runs"].items():
             own = names[run]
             # Same nanoseconds, divided in another order.
-            wanted = [own.rate, own.mean_ms, own.p99_ms, *own.met, own.busiest_drive]
+            wanted = [
+                own.rate,
+                own.mean_ms,
+                own.p99_ms,
+                *own.met,
+                own.busiest_drive,
+                own.mean_drive,
+            ]
             wanted += [own.other_rate, own.other_end_s]
             assert numbers == pytest.approx(wanted, rel=1e-12)
         for question, (text, value, why, hint) in zip(
@@ -116,6 +124,29 @@ def test_littles_law_holds_for_each_run_of_the_first_lesson():
             # Rate × latency. Half a per cent is for the end of the run, when few are left in flight.
             found = names[name].rate * names[name].mean_ms / 1e3
             assert found == pytest.approx(in_flight, rel=0.01), (seed, name)
+
+
+def test_the_picture_of_the_busiest_drive_gives_its_answer():
+    lesson = LESSONS["read-a-cluster"]
+    (asked,) = [one for one in lesson.questions if one["name"] == "the busiest drive"]
+    for seed in SEEDS:
+        opened = lesson.open(seed)
+        names = lesson.names(opened.data)
+        # As drawn, with four digits.
+        bars = [
+            value_of(expression, names) for _, expression in asked["picture"]["bars"]
+        ]
+        busiest, mean = (float(f"{bar:.4g}") for bar in bars)
+        answer = opened.data.mean_busy * busiest / mean
+        assert opened["the busiest drive"].judge(answer) == "right"
+        # The drives of other pools are idle, and do not count.
+        program = lesson.runs["read"].program(names)
+        is_drive = np.array(program.resources.kinds) == "ssd"
+        busy_ns = run_compiled(program).busy_ns[is_drive]
+        used_ns = busy_ns[busy_ns > 0]
+        assert busiest / mean == pytest.approx(
+            used_ns.max() * len(used_ns) / used_ns.sum(), rel=2e-3
+        )
 
 
 def test_an_answer_by_littles_law_is_right_in_the_first_lesson():

@@ -14,8 +14,8 @@ for (const seed of seeds) {
   const names = await simulator.names(seed);
   const runs = Object.fromEntries(
     Object.keys(data.runs).map((name) => {
-      const { rate, mean_ms, p99_ms, met, busiest_drive, other_rate = 0, other_end_s = 0 } = names[name];
-      return [name, [rate, mean_ms, p99_ms, ...met, busiest_drive, other_rate, other_end_s]];
+      const { rate, mean_ms, p99_ms, met, busiest_drive, mean_drive, other_rate = 0, other_end_s = 0 } = names[name];
+      return [name, [rate, mean_ms, p99_ms, ...met, busiest_drive, mean_drive, other_rate, other_end_s]];
     }),
   );
   const questions = data.questions.map((question) => {

@@ -23,7 +23,11 @@ from stripesim.scenarios.answers.load.rate_runs import (
     RateRun,
     scenario_of,
 )
-from stripesim.scenarios.answers.load.words import sentence_of, table_of
+from stripesim.scenarios.answers.load.words import (
+    rounded_rate,
+    sentence_of,
+    table_of,
+)
 from stripesim.scenarios.cells.notes import client_notes
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
@@ -297,6 +301,19 @@ def test_the_label_of_a_bound_is_inside_the_panel(queue_curve):
     assert labels
     # From the left edge to the right: at the right edge a figure of 3.5 inches cuts them off.
     assert {(layer.x[0], layer.style["ha"]) for layer in labels} == {(0, "left")}
+
+
+def test_the_caption_says_what_rings_and_ticks_are(queue_curve):
+    (figure,) = load_figures([queue_curve]).values()
+    marks = {layer.style.get("marker") for layer in figure.panels[0].layers}
+    # A ring at the knee, and a tick where the curve crosses the bound.
+    assert {"o", "|"} <= marks
+    knee = f"{rounded_rate(queue_curve.knee_iops.mean)}/s (one device)"
+    for part in (f"knee at {knee}", "Rings", "Ticks", "Dotted"):
+        assert part in figure.caption
+    # Without a bound, there are no ticks.
+    (unbounded,) = load_figures([replace(queue_curve, within=())]).values()
+    assert "Ticks" not in unbounded.caption
 
 
 def test_the_sentence_names_the_knee_the_saturation_and_the_bounds(queue_curve):

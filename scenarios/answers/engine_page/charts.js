@@ -66,18 +66,24 @@ globalThis.charts = (() => {
     return { latencies, mean_ns, at, rate: latencies.length / (stop_ns - start_ns) * 1e9, stop_ns };
   }
 
-  // Part of the run in which servers of each kind work: the busiest one and the mean, the busiest kinds first.
+  // Disciplines of resources, as in `sim/engine/program.py`.
+  const POOL = 2, GATE = 3;
+
+  // Part of the run in which servers, threads and locks of each kind are in use: the busiest one and the mean, the
+  // busiest kinds first.
   function busyKinds(result, names) {
     const kinds = new Map();
     for (const one of result.resources) {
-      // Disciplines 2 and 3 are pools and gates, which serve nothing.
-      if (one.discipline > 1) continue;
-      const busy = one.spent_ns / (one.capacity * result.end_ns);
+      // Gates have no servers.
+      if (one.discipline === GATE) continue;
+      // The kernel adds the time of a unit of a pool when it is released.
+      const taken = one.discipline === POOL ? one.capacity - one.free : 0;
+      const busy = (one.spent_ns + taken * result.end_ns) / (one.capacity * result.end_ns);
       kinds.set(one.kind, [...(kinds.get(one.kind) || []), busy]);
     }
     return [...kinds].map(([kind, busy]) => ({
       name: names[kind], most: Math.min(1, Math.max(...busy)), mean: busy.reduce((sum, one) => sum + one, 0) / busy.length,
-    })).sort((a, b) => b.most - a.most).filter((row) => row.most >= .005).slice(0, 8);
+    })).sort((a, b) => b.most - a.most).filter((row) => row.most >= .005);
   }
 
   function busy(rows) {

@@ -151,6 +151,7 @@ globalThis.stripesim = (() => {
         kind: view.getInt8(entry + fields.kind),
         discipline: view.getInt8(entry + fields.discipline),
         capacity: view.getInt32(entry + fields.capacity, true),
+        free: view.getInt32(entry + fields.free, true),
         spent_ns: Number(view.getBigInt64(entry + fields.spent_ns, true)),
       });
     }

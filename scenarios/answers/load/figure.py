@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
 from typing import Any, Final
 
-from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
+from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
 from stripesim.scenarios.answers.load.words import rounded_rate
 from stripesim.scenarios.schema.units import duration_text
 from stripesim.scenarios.show.figures.captions import scheme_label
@@ -206,6 +206,15 @@ def _bounds(
         )
 
 
+def _crossed(curve: LoadCurve) -> list[RateWithin]:
+    """Return the bounds that a curve crosses below its saturation."""
+    return [
+        within
+        for within in curve.within
+        if within.iops is not None and not within.is_saturation
+    ]
+
+
 def _crossings(
     curves: Sequence[LoadCurve], styles: Mapping[str, Mapping[str, str]]
 ) -> Iterator[LayerSpec]:
@@ -213,8 +222,7 @@ def _crossings(
     crossings = [
         (within, styles[curve.cell.scheme]["color"])
         for curve in curves
-        for within in curve.within
-        if within.iops is not None and not within.is_saturation
+        for within in _crossed(curve)
     ]
     for number, (within, colour) in enumerate(crossings):
         assert within.iops is not None
@@ -247,15 +255,25 @@ def _p99_at(curve: LoadCurve, per_s: float) -> float:
 
 
 def _caption(kinds: dict[str, list[LoadCurve]]) -> str:
-    sentences = []
-    for kind, members in kinds.items():
-        knees = [
-            f"{scheme_label(curve.cell.scheme)} {rounded_rate(curve.knee_iops.mean)}/s"
-            for curve in members
-            if curve.knee_iops is not None
-        ]
-        sentences.append(f"{kind}: knee at {', '.join(knees) or 'no simulated rate'}.")
+    sentences = [_knees(kind, members) for kind, members in kinds.items()]
+    curves = [curve for members in kinds.values() for curve in members]
+    if any(map(_crossed, curves)):
+        sentences.append("Dotted: bounds of p99. Ticks: the highest rates within them.")
     return (
-        f"Latency over throughput, simulated. {' '.join(sentences)} Ring: knee. Whiskers: 95 % interval over "
-        "seeds. Open markers: the latency has no steady value, it grows with the length of the run."
+        f"Latency over throughput, simulated. {' '.join(sentences)} Rings: knees. "
+        "Whiskers: 95 % intervals over seeds. "
+        "Open markers: the latency has no steady value, it grows with the length of the run."
     )
+
+
+def _knees(kind: str, curves: Sequence[LoadCurve]) -> str:
+    """Return the knees of one kind of request in a sentence."""
+    knees = [
+        f"{rounded_rate(curve.knee_iops.mean)}/s ({scheme_label(curve.cell.scheme)})"
+        for curve in curves
+        if curve.knee_iops is not None
+    ]
+    if not knees:
+        return f"{kind}: no knee, too few steady rates."
+    where = "knees" if len(knees) > 1 else "knee"
+    return f"{kind}: {where} at {', '.join(knees)}."
