@@ -293,6 +293,13 @@ def test_a_scenario_of_durability_alone_cannot_be_run(tmp_path, command):
     assert "[durability]" in err
 
 
+def test_an_invalid_burst_is_the_only_problem():
+    sets = ("durability.bursts.0.units=0",)
+    with pytest.raises(ScenarioError) as raised:
+        parse_scenario(CRUSH, sets=sets)
+    assert [one.key for one in raised.value.problems] == ["durability.bursts.0.units"]
+
+
 def test_ageing_drives_have_no_chain(tmp_path, command):
     path = tmp_path / "c.toml"
     path.write_text(
