@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from stripesim.models.generations import recovery_model
 from stripesim.models.placement import OsdWeights
@@ -18,14 +19,14 @@ from stripesim.scenarios.cells.models import (
     device_set,
     recovery_device,
 )
-from stripesim.scenarios.cells.placement import domains_of_hosts
+from stripesim.scenarios.cells.placement import domains_of_hosts, padded_osd_hosts
 from stripesim.scenarios.schema.geometry import (
     OTHER_OBJECTS_MAX,
     loads_with_keys,
     stored_objects_beyond,
 )
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.schema.tables import FaultsSpec, LifetimeSpec
+from stripesim.scenarios.schema.tables import FaultsSpec, LifetimeSpec, ReplaySpec
 from stripesim.scenarios.schema.toml import KeyPath
 from stripesim.scenarios.schema.topology import Topology, nanoseconds
 from stripesim.scenarios.schema.units import duration_text, number_text
@@ -34,6 +35,7 @@ from stripesim.sim.ceph.failures.plan import FailureKind, FaultProblem
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.result_row import ResultRow
+from stripesim.traces.failures.columns import outages_of
 
 #: Most failures drawn for one run; each is an event with its own repairs.
 FAILURES_MAX = 1_000_000
@@ -236,27 +238,30 @@ def check_clients_meet_faults(
     last_s = float(requested.completed_ns.max(initial=0)) / 1e9
     load_key, load = loads_with_keys(scenario)[0]
     got = f"{len(requested.done):,} requests, which are done after {last_s:.3g} s"
-    wanted = f"requests at the first fault, {key}.at_s = {at_s:g}"
+    wanted = f"requests at the first fault, {key}"
     if load.kind == "trace":
         raise scenario.problem(f"{load_key}.trace", got, f"{wanted}: an earlier fault")
-    wanted += (
-        ": workload.duration_s instead, or at_s = 0 for a recovery without clients"
-    )
+    wanted += ": workload.duration_s instead, or a fault at 0 s for a recovery without clients"
     raise scenario.problem(f"{load_key}.requests", got, wanted)
 
 
 def _first_fault(scenario: Scenario) -> tuple[float, str] | None:
-    """Return the time of the first fault [s] and its key, or None without listed faults."""
-    if scenario.faults is None:
+    """Return the time of the first fault [s] and its key, or None without faults at known times."""
+    faults = scenario.faults
+    if faults is None:
         return None
     times = [
-        (event.at_s, f"faults.events.{number}")
-        for number, event in enumerate(scenario.faults.events)
+        (event.at_s, f"faults.events.{number}.at_s = {event.at_s:g}")
+        for number, event in enumerate(faults.events)
     ]
     times += [
-        (corruption.at_s, f"faults.corruptions.{number}")
-        for number, corruption in enumerate(scenario.faults.corruptions)
+        (corruption.at_s, f"faults.corruptions.{number}.at_s = {corruption.at_s:g}")
+        for number, corruption in enumerate(faults.corruptions)
     ]
+    if faults.replay is not None:
+        topology = _topology(scenario, padded_osd_hosts(scenario))
+        first = min(one.time_ns for one in replayed_failures(scenario, topology))
+        times.append((first / 1e9, f"{first / 1e9:g} s into faults.replay"))
     return min(times, default=None)
 
 
@@ -409,22 +414,31 @@ def _fitted(path: str, trace_format: str | None) -> list[LifetimeSpec]:
 
 
 def replayed_failures(scenario: Scenario, topology: Topology) -> list[Failure]:
-    """Return the outages in a trace after the chosen start, with times scaled."""
+    """Return the outages in a trace after the chosen start, with times scaled.
+
+    Raises
+    ------
+    ScenarioError
+        If the trace fails more units than the cluster has, or none during the run.
+    """
     assert scenario.faults is not None
     replayed = scenario.faults.replay
     assert replayed is not None
-    outages = _outages(str(scenario.resolve(replayed.trace)), replayed.trace_format)
+    outages = _outages(
+        str(scenario.resolve(replayed.trace)), replayed.trace_format, replayed.unit
+    )
     units = topology.count(replayed.unit)
     numbers = {
-        node: number
-        for number, node in enumerate(dict.fromkeys(node for node, _, _ in outages))
+        name: number
+        for number, name in enumerate(dict.fromkeys(name for name, _, _ in outages))
     }
     if len(numbers) > units:
-        got = f"{len(numbers)} nodes in {replayed.trace}"
+        names = {"osd": "components", "host": "nodes"}[replayed.unit]
+        got = f"{len(numbers)} failing {names} in {replayed.trace}"
         wanted = f"at most the cluster's {units} {replayed.unit}s"
         raise scenario.problem("faults.replay.trace", got, wanted)
     failures = []
-    for node, start_s, stop_s in outages:
+    for name, start_s, stop_s in outages:
         at_s = max(0.0, (start_s - replayed.from_s) / replayed.speed)
         back_s = None if stop_s is None else (stop_s - replayed.from_s) / replayed.speed
         if back_s is not None and nanoseconds(back_s) <= nanoseconds(at_s):
@@ -432,43 +446,48 @@ def replayed_failures(scenario: Scenario, topology: Topology) -> list[Failure]:
         if scenario.duration_s is None or at_s < scenario.duration_s:
             failures.append(
                 _of_unit(
-                    topology, replayed.unit, numbers[node], at_s, back_s, replayed.kind
+                    topology, replayed.unit, numbers[name], at_s, back_s, replayed.kind
                 )
             )
+    if not failures:
+        raise _no_failure(scenario, replayed, [start_s for _, start_s, _ in outages])
     return failures
+
+
+def _no_failure(
+    scenario: Scenario, replayed: ReplaySpec, starts_s: list[float]
+) -> ScenarioError:
+    """Return the error of a replay without a failure, given when the outages of its trace start [s]."""
+    got = f"no failure from {replayed.from_s:g} s of {replayed.trace}"
+    wanted = "a trace with failures"
+    if starts_s:
+        wanted = f"one: the failures of the trace start {starts_s[0]:g} s to {starts_s[-1]:g} s after it"
+    if scenario.duration_s is not None:
+        seen_s = scenario.duration_s * replayed.speed
+        got += f" on, of which the run sees {seen_s:g} s"
+    return scenario.problem("faults.replay.from_s", got, wanted)
 
 
 @cached_by_content(maxsize=4)
 def _outages(
-    path: str, trace_format: str | None
+    path: str, trace_format: str | None, unit: str
 ) -> list[tuple[str, float, float | None]]:
-    """Read the outages of each node [s after the trace's start], merged where they overlap or touch."""
+    """Read the outages of components (unit osd) or nodes (host), merged where they overlap or touch.
+
+    Times are in seconds after the trace's start. A component without a node is a node of its own.
+    """
     from stripesim.traces import read_failures
 
     try:
         trace = read_failures(path, format=trace_format)
     except (ValueError, OSError) as error:
         raise ScenarioError(*problems_at("faults.replay.trace", error)) from error
-    rows: list[tuple[str, float, float | None]]
-    if trace.spans is None:
-        events = trace.events.filter(~trace.events["up"])
-        start_s = int(trace.events["time_s"].min())  # type: ignore[arg-type]
-        rows = [
-            (str(node), time_s - start_s, None)
-            for time_s, node in events["time_s", "node"].iter_rows()
-        ]
-    else:
-        columns = trace.spans.filter(~trace.spans["up"])[
-            "start_s", "stop_s", "node", "right_cut"
-        ]
-        start_s = int(trace.spans["start_s"].min())  # type: ignore[arg-type]
-        rows = [
-            (str(node), first_s - start_s, None if cut else stop_s - start_s)
-            for first_s, stop_s, node, cut in columns.iter_rows()
-        ]
+    names = ["component"] if unit == "osd" else ["node", "component"]
+    name = pl.coalesce(names).alias("name")
     merged: dict[str, list[tuple[float, float | None]]] = {}
-    for node, first_s, stop_s in rows:
-        spans = merged.setdefault(node, [])
+    rows = outages_of(trace).select(name, "start_s", "stop_s")
+    for unit_name, first_s, stop_s in rows.iter_rows():
+        spans = merged.setdefault(unit_name, [])
         if not spans or not _reaches(spans[-1], first_s):
             spans.append((first_s, stop_s))
             continue
@@ -477,7 +496,9 @@ def _outages(
         if last_s is not None and stop_s is not None:
             end_s = max(last_s, stop_s)
         spans[-1] = (begin_s, end_s)
-    outages = [(node, *span) for node, spans in merged.items() for span in spans]
+    outages = [
+        (unit_name, *span) for unit_name, spans in merged.items() for span in spans
+    ]
     return sorted(outages, key=lambda outage: outage[1])
 
 

@@ -121,7 +121,7 @@ def _bound_of_load(
     # A rehearsal of planned changes needs no bound: its clients work until the last change is done.
     needs_bound = not (stands_alone(scenario) or scenario.changes)
     if bounds == 0 and load.kind != "trace" and needs_bound:
-        # A scenario with an invalid change is one for a rehearsal, and durability may stand alone.
+        # Invalid changes or an invalid [durability] are those of a scenario that needs no bound.
         involved = (duration, f"{load_key}.kind", "changes", "durability")
         yield problem(requests, NO_BOUND, WANTED_BOUND, *involved)
 

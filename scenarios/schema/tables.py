@@ -109,14 +109,15 @@ class DrawnSpec(ScenarioTable):
 
 
 class ReplaySpec(ScenarioTable):
-    """Failures replayed from a trace. Nodes of the trace map to OSDs or hosts in order of appearance."""
+    """Failures replayed from a trace. Its units map to OSDs or hosts in order of their first failure."""
 
     trace: str = Field(min_length=1)
     """Path of the trace, relative to the scenario file."""
     trace_format: str | None = Field(default=None, min_length=1)
     """Format of the trace. Default: detected."""
     unit: Unit = "host"
-    """Unit that a node of the trace maps to."""
+    """osd: each component of the trace maps to an OSD. host: each node maps to a host, or each component
+    where the trace names no nodes."""
     from_s: TimeS = 0.0
     """Time in the trace at which the run starts [s]."""
     speed: PositiveFloat = 1.0

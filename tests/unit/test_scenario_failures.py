@@ -209,11 +209,65 @@ def test_a_trace_is_replayed_from_its_start_and_scaled(tmp_path: Path) -> None:
     assert (found[1].time_ns, found[1].back_ns) == (25 * 10**9, None)
 
 
+def replay_of(trace: Path, keys: str = "") -> str:
+    return f"[faults.replay]\ntrace = '{trace}'\n{keys}"
+
+
+def test_components_without_nodes_fail_one_by_one_and_return(tmp_path: Path) -> None:
+    # b is up first, fails twice and stays down; the trace starts at 100 s.
+    rows = ["time_s,component,up", "100,b,true", "105,b,false", "110,a,false"]
+    rows += ["112,a,false", "120,b,true", "125,a,true", "130,b,false"]
+    (tmp_path / "e.csv").write_text("\n".join(rows))
+    for unit in ("osd", "host"):
+        faults = replay_of(tmp_path / "e.csv", f"unit = '{unit}'")
+        found = replayed_failures(scenario_of(faults), TOPOLOGY)
+        times = [(one.osds[0], one.time_ns, one.back_ns) for one in found]
+        second = 1 if unit == "osd" else 2
+        assert times == [
+            (0, 5 * 10**9, 20 * 10**9),
+            (second, 10 * 10**9, 25 * 10**9),
+            (0, 30 * 10**9, None),
+        ]
+
+
+def test_drives_of_one_node_are_osds_or_one_host(tmp_path: Path) -> None:
+    events = (
+        "time_s,component,node,up\n0,a,n,false\n5,b,n,false\n10,a,n,true\n20,b,n,true\n"
+    )
+    (tmp_path / "e.csv").write_text(events)
+    osds = replay_of(tmp_path / "e.csv", "unit = 'osd'")
+    found = replayed_failures(scenario_of(osds), TOPOLOGY)
+    assert [(one.osds, one.back_ns) for one in found] == [
+        ((0,), 10 * 10**9),
+        ((1,), 20 * 10**9),
+    ]
+    (host,) = replayed_failures(scenario_of(replay_of(tmp_path / "e.csv")), TOPOLOGY)
+    assert (host.hosts, host.back_ns) == ((0,), 20 * 10**9)
+
+
+def test_a_replay_without_a_failure_is_refused(tmp_path: Path) -> None:
+    # The only failure starts 30 s after the start of the trace and lasts 10 s; the run lasts 100 s.
+    rows = [row for row in TRACE.splitlines(keepends=True) if " b " not in row]
+    (tmp_path / "t.tab").write_text("".join(rows))
+    for keys in ("from_s = 45", "speed = 0.1"):
+        faults = replay_of(tmp_path / "t.tab", keys)
+        with pytest.raises(ScenarioError, match=r"faults.replay.from_s.*no failure"):
+            replayed_failures(scenario_of(faults), TOPOLOGY)
+
+
+def test_a_replay_after_the_last_request_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.tab").write_text(TRACE)
+    text = BASE.replace("duration_s = 100", "requests = 10")
+    scenario = parse_scenario(text + replay_of(tmp_path / "t.tab"))
+    with pytest.raises(ScenarioError, match=r"30 s into faults.replay"):
+        run_scenario(scenario)
+
+
 def test_a_trace_of_more_nodes_than_the_cluster_is_refused(tmp_path: Path) -> None:
     rows = [f"{node} 1 n{node} 1 n{node} 0 1000 1010 NULL\n" for node in range(9)]
     (tmp_path / "t.tab").write_text(TRACE + "".join(rows))
     faults = f"[faults.replay]\ntrace = '{tmp_path / 't.tab'}'"
-    with pytest.raises(ValueError, match=r"got 11 nodes in .*7\b"):
+    with pytest.raises(ValueError, match=r"got 11 failing nodes in .*7\b"):
         replayed_failures(scenario_of(faults), TOPOLOGY)
 
 

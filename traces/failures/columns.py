@@ -79,3 +79,30 @@ def events_of(spans: pl.DataFrame) -> pl.DataFrame:
     return spans.select(
         pl.col("start_s").alias("time_s"), *list(EVENT_SCHEMA)[1:]
     ).sort("time_s", maintain_order=True)
+
+
+def outages_of(trace: FailureTrace) -> pl.DataFrame:
+    """Return the outages of a trace in order of their start, in whole seconds after its first event.
+
+    Without spans, an outage lasts from an event that a component is down to the next that it is up.
+
+    Returns
+    -------
+    polars.DataFrame
+        Columns ``component``, ``node``, ``start_s`` and ``stop_s``, which is null for an outage whose end
+        was not observed.
+    """
+    if trace.spans is not None:
+        first_s = trace.spans["start_s"].min()
+        is_seen = ~trace.spans["right_cut"]
+        spans = trace.spans.with_columns(pl.when(is_seen).then("stop_s"))
+    else:
+        first_s = trace.events["time_s"].min()
+        is_change = pl.col("up").ne_missing(pl.col("up").shift(1)).over("component")
+        next_s = pl.col("start_s").shift(-1).over("component")
+        starts = trace.events.rename({"time_s": "start_s"}).filter(is_change)
+        spans = starts.with_columns(next_s.alias("stop_s"))
+    down = spans.filter(~spans["up"])
+    return down.select(
+        "component", "node", pl.col("start_s") - first_s, pl.col("stop_s") - first_s
+    )
