@@ -31,6 +31,7 @@ from stripesim.calibration.ledger.duration_errors import (
 from stripesim.calibration.ledger.model_errors import (
     KIND_OF_METRIC,
     KINDS,
+    OBJECTS_STUDY,
     STUDY,
     HeldOutError,
     errors_text,
@@ -44,6 +45,7 @@ from stripesim.scenarios.answers.predict.score import score
 from stripesim.scenarios.cells.measured import predict
 from stripesim.scenarios.studies.base import StudyResult
 from stripesim.scenarios.studies.nvme.measured import load
+from stripesim.scenarios.studies.s3.measured import load as object_rows
 
 # Fields of a claim that the page shows; the study's own ledger has the others.
 KEPT = ("id", "metric", "role", "statement", "published_text", "unit", "simulated", "simulated_text", "error",
@@ -62,6 +64,8 @@ def recorded(name: str) -> dict[str, Any]:
     result = study(name)
     if name == STUDY:
         record_errors(result)
+    if name == OBJECTS_STUDY:
+        record_object_errors(result)
     intervals = {}
     if name == duration_errors.STUDY:
         intervals = {"intervals": record_duration_errors(result)}
@@ -117,6 +121,35 @@ def record_errors(result: StudyResult) -> None:
         errors.append(error)
     path = Path(model_errors.__file__).with_name(model_errors.FILE)
     path.write_text(errors_text([*errors, *errors_on_new_clusters()]), encoding="utf-8")
+    print(f"wrote {path}")
+
+
+def record_object_errors(result: StudyResult) -> None:
+    """Write the errors of held-out rates of objects, on which the intervals of predictions are tested."""
+    clusters = {row.id: row.hardware for row in object_rows()}
+    utilisations = dict(result.rows.select("row_id", "utilisation").iter_rows())
+    errors = []
+    for entry in result.ledger.entries:
+        claim, simulated = entry.claim, entry.simulated
+        is_rate = claim.metric in ("rate", "throughput") and claim.id in clusters
+        if claim.role != "held-out" or not is_rate or not isinstance(simulated, float):
+            continue
+        assert isinstance(claim.published, float), claim.id
+        # The ids of a cluster's rows follow one another, so the first one names it.
+        cluster = next(
+            key for key, hardware in clusters.items() if hardware == clusters[claim.id]
+        )
+        error = HeldOutError(
+            id=claim.id,
+            cluster=cluster,
+            kind="rate",
+            calibrated=False,
+            utilisation=utilisations[claim.id],
+            measured_over_simulated=claim.published / simulated,
+        )
+        errors.append(error)
+    path = Path(model_errors.__file__).with_name(model_errors.OBJECTS_FILE)
+    path.write_text(errors_text(errors), encoding="utf-8")
     print(f"wrote {path}")
 
 

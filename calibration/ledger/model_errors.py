@@ -3,6 +3,10 @@
 ``model_errors.csv`` holds one line for each held-out rate and latency of study nvme, and for each of clusters
 that no fit has seen: what the source measured over what the simulator gives. ``python docs/record.py nvme``
 writes it. `error_band` turns the lines of a kind and a band into the interval of a prediction.
+
+All of these are of images. ``object_errors.csv``, which ``python docs/record.py s3`` writes, holds the
+held-out rates of objects in buckets. They make no interval: `object_coverage` counts how many the intervals
+hold.
 """
 
 import csv
@@ -10,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from stripesim.models.documents import Documented
 
@@ -43,6 +47,9 @@ BANDS: Final = tuple(name for name, _ in reversed(_BANDS))
 #: Name of all bands together.
 ALL_BANDS: Final = "any"
 FILE: Final = "model_errors.csv"
+#: Study whose held-out rates of objects test the intervals, and the file of their errors.
+OBJECTS_STUDY: Final = "s3"
+OBJECTS_FILE: Final = "object_errors.csv"
 #: Fewest rows that make an interval.
 _ROWS_MIN: Final = 9
 
@@ -188,8 +195,8 @@ def _summary(kind: Kind, band: str, errors: Sequence[HeldOutError]) -> ErrorBand
 
 
 @cache
-def held_out_errors() -> tuple[HeldOutError, ...]:
-    """Return the held-out numbers that ship."""
+def held_out_errors(file: str = FILE) -> tuple[HeldOutError, ...]:
+    """Return the held-out numbers that ship: those of images, or those of objects (`OBJECTS_FILE`)."""
     return tuple(
         HeldOutError(
             id=row["id"],
@@ -199,8 +206,26 @@ def held_out_errors() -> tuple[HeldOutError, ...]:
             utilisation=float(row["utilisation"]),
             measured_over_simulated=float(row["measured_over_simulated"]),
         )
-        for row in shipped_rows(FILE)
+        for row in shipped_rows(file)
     )
+
+
+class Coverage(NamedTuple):
+    """How many held-out numbers intervals hold."""
+
+    within: int  #: Numbers in their interval [count]
+    rows: int  #: Numbers [count]
+    clusters: int  #: Clusters that they were measured on [count]
+
+
+def object_coverage() -> Coverage:
+    """Count the held-out rates of objects that the intervals of clusters hold that no fit has seen."""
+    errors = held_out_errors(OBJECTS_FILE)
+    within = 0
+    for error in errors:
+        band = error_band(error.kind, error.band, calibrated=error.calibrated)
+        within += band.low <= error.measured_over_simulated <= band.high
+    return Coverage(within, len(errors), len({error.cluster for error in errors}))
 
 
 def shipped_rows(file: str) -> Iterator[dict[str, str]]:
@@ -210,7 +235,7 @@ def shipped_rows(file: str) -> Iterator[dict[str, str]]:
 
 
 def errors_text(errors: Iterable[HeldOutError]) -> str:
-    """Return the content of ``model_errors.csv``. Further digits would change with the processor."""
+    """Return the content of a file of errors. Further digits would change with the processor."""
     return table_text(
         {
             "id": error.id,

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from stripesim.models.generations import recovery_model
 from stripesim.models.placement import OsdWeights
@@ -35,7 +34,6 @@ from stripesim.sim.ceph.failures.plan import FailureKind, FaultProblem
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.result_row import ResultRow
-from stripesim.traces.failures.columns import outages_of
 
 #: Most failures drawn for one run; each is an event with its own repairs.
 FAILURES_MAX = 1_000_000
@@ -397,6 +395,8 @@ def _draw(lifetime: LifetimeSpec, draw: np.random.Generator) -> float:
 def _fitted(path: str, trace_format: str | None) -> list[LifetimeSpec]:
     """Fit distributions of time up and time down to a trace."""
     from stripesim.calibration.survival import fit_survival
+
+    # Readers of traces take long to load.
     from stripesim.traces import read_failures
 
     try:
@@ -476,17 +476,17 @@ def _outages(
 
     Times are in seconds after the trace's start. A component without a node is a node of its own.
     """
+    # Readers of traces take long to load.
     from stripesim.traces import read_failures
+    from stripesim.traces.failures.columns import outages_of
 
     try:
         trace = read_failures(path, format=trace_format)
     except (ValueError, OSError) as error:
         raise ScenarioError(*problems_at("faults.replay.trace", error)) from error
-    names = ["component"] if unit == "osd" else ["node", "component"]
-    name = pl.coalesce(names).alias("name")
     merged: dict[str, list[tuple[float, float | None]]] = {}
-    rows = outages_of(trace).select(name, "start_s", "stop_s")
-    for unit_name, first_s, stop_s in rows.iter_rows():
+    for component, node, first_s, stop_s in outages_of(trace).iter_rows():
+        unit_name = component if unit == "osd" or node is None else node
         spans = merged.setdefault(unit_name, [])
         if not spans or not _reaches(spans[-1], first_s):
             spans.append((first_s, stop_s))

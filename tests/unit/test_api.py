@@ -680,13 +680,21 @@ PARTS_OF_PROGRAMS = {
             "coverage",
             "duration_errors_text",
         },
-        _ERRORS: {"KIND_OF_METRIC", "KINDS", "STUDY", "HeldOutError", "errors_text"},
+        _ERRORS: {
+            "KIND_OF_METRIC",
+            "KINDS",
+            "OBJECTS_STUDY",
+            "STUDY",
+            "HeldOutError",
+            "errors_text",
+        },
         "stripesim.scenarios.answers.calibrate.rows": {"table_runs"},
         f"{_PREDICT}.register": {"rows_of"},
         f"{_PREDICT}.score": {"score"},
         "stripesim.scenarios.cells.measured": {"predict"},
         "stripesim.scenarios.studies.base": {"StudyResult"},
         "stripesim.scenarios.studies.nvme.measured": {"load"},
+        "stripesim.scenarios.studies.s3.measured": {"load"},
     },
 }
 

@@ -10,12 +10,12 @@ from stripesim.models.problems import AnswerError, MeasuredError
 from stripesim.scenarios.answers.predict.answer import error_note
 from stripesim.scenarios.answers.predict.measured_values import read_measured_file
 from stripesim.scenarios.answers.predict.register import (
-    OF_OBJECTS,
     predict,
     predicted_values,
     read_register,
     register_of,
     sealed,
+    tested_on_objects,
     write_register,
 )
 from stripesim.scenarios.answers.predict.score import score
@@ -420,14 +420,16 @@ def test_predict_and_score_on_the_command_line(command, tmp_path):
     assert (out / "score.svg").exists()
 
 
-def test_intervals_of_objects_are_untested_and_say_so():
+def test_intervals_of_objects_say_how_far_they_are_tested():
     asked = parse_scenario(
         'schemes = ["rep:3"]\n[workload]\nkind = "s3"\nops = ["get"]\nrequests = 2000\n'
         'object_sizes_bytes = ["64k"]\nobjects = 1000\n'
     )
     prediction = predict(asked)
-    assert OF_OBJECTS in prediction.warnings
-    assert OF_OBJECTS in register_of(prediction)["warnings"]
+    said = tested_on_objects()
+    assert "latencies of objects are not tested" in said
+    assert said in prediction.warnings
+    assert said in register_of(prediction)["warnings"]
 
 
 @pytest.mark.parametrize(("rate_per_s", "warns"), [(500, False), (60_000, True)])

@@ -17,7 +17,7 @@ from stripesim.scenarios.answers.check.check import (
     LoadCheck,
 )
 from stripesim.scenarios.answers.predict.answer import value_text
-from stripesim.scenarios.answers.predict.register import OF_OBJECTS
+from stripesim.scenarios.answers.predict.register import tested_on_objects
 from stripesim.scenarios.cells.notes import outside_of
 from stripesim.scenarios.schema.units import counted_text, number_text
 from stripesim.scenarios.show.answer import Answer
@@ -159,7 +159,7 @@ def assumptions_of(check: LoadCheck) -> list[str]:
         "the cluster serves nothing else: no other clients, recovery or scrubs",
     ]
     if subject.workload.is_s3:
-        lines.append(OF_OBJECTS)
+        lines.append(tested_on_objects())
     load = "the file's" if check.measurement.from_file else "the scenario's"
     workload = subject.workload
     in_flight = f"with {workload.queue_depth} in flight each"

@@ -13,10 +13,12 @@ from typing import Any, Final
 from stripesim.calibration.ledger.model_errors import (
     COVERAGE,
     KINDS,
+    OBJECTS_STUDY,
     STUDY,
     ErrorBand,
     band_of,
     error_band,
+    object_coverage,
 )
 from stripesim.models.documents import (
     Documented,
@@ -40,15 +42,20 @@ from stripesim.sim.observe.window import SATURATED_BELOW
 FORM: Final = "stripesim-register-1"
 #: Field of the file that holds the hash of all others.
 SEAL: Final = "sha256"
-#: What is not known of intervals of objects.
-OF_OBJECTS: Final = (
-    "the held-out rows behind the intervals are of images, none of objects in buckets: that "
-    f"{COVERAGE:.0%} of measurements lie in them is not tested for objects"
-)
 #: What `--register` wants.
 _NEW_FILE: Final = "a new file that can be written"
 #: Columns that identify a row.
 COORDINATES: Final = (*IDENTITY, "workload")
+
+
+def tested_on_objects() -> str:
+    """Say how far intervals, which rest on rows of images, are tested on objects in buckets."""
+    tested = object_coverage()
+    return (
+        f"the held-out rows behind the intervals are of images. {tested.within} of {tested.rows} held-out "
+        f"rates of objects, on {tested.clusters} clusters, lie in them (study {OBJECTS_STUDY}); latencies of "
+        "objects are not tested"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,9 +126,10 @@ class ScenarioPrediction:
     @property
     def warnings(self) -> list[str]:
         """Warnings of the run, and of rows that may be beyond their intervals."""
-        untested = [OF_OBJECTS] if self.result.is_of_objects and self.rows else []
+        is_of_objects = self.result.is_of_objects and self.rows
+        tested = [tested_on_objects()] if is_of_objects else []
         queues = map(_queue_warning, self._may_saturate())
-        return [*self.result.warnings, *untested, *queues]
+        return [*self.result.warnings, *tested, *queues]
 
     def _may_saturate(self) -> Iterator[PredictedRow]:
         """Yield rows of arrivals that the cluster serves in the run, but not at the low end of its rate."""

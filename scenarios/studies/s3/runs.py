@@ -307,6 +307,7 @@ class _ObjectRun:
             "throughput_bytes_per_s": numbers.throughput_bytes_per_s,
             "latency_mean_ns": numbers.latency_mean_ns,
             "bottleneck": numbers.bottleneck,
+            "utilisation": self._result.utilisation,
             "busy_cores": self._busy_cores,
         }
 
