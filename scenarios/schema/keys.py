@@ -281,7 +281,7 @@ class ClusterSpec(ScenarioTable):
     unit of cores_per_host. No other process uses them. Default: all OSDs of a host share its cores."""
     cpu_limit_per_osd: Annotated[float, Field(ge=0.01, le=10_000)] | None = None
     """Processor time that each OSD may use, as a number of cores (limits.cpu of Kubernetes, cpu.max of a
-    cgroup): so many times 100 ms in each 100 ms. Until these are used up, its threads run on all cores of
+    cgroup): this many times 100 ms in each 100 ms. Until these are used up, its threads run on all cores of
     the host, or on the cores_per_osd. Then they stop until the next 100 ms. Default: no limit."""
     op_shards: Count | None = None
     """Operation queues of one OSD [count] (osd_op_num_shards). Default: the parameter set's or the
