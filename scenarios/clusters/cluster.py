@@ -545,7 +545,7 @@ def _state_warnings(osd_map: OsdMap) -> list[str]:
         warnings.append(
             f"pg_temp: {moved} placement groups act elsewhere than mapped, until backfilled"
         )
-    down = np.flatnonzero(osd_map.exists & ~osd_map.up & (osd_map.weights > 0)).tolist()
+    down = np.flatnonzero(osd_map.returning_osds).tolist()
     if down:
         warnings.append(f"osds: {osds_text(down)}: down but in: counted as if up")
     out = np.flatnonzero(osd_map.exists & (osd_map.weights == 0)).tolist()
