@@ -519,8 +519,8 @@ class WorkloadSpec(ScenarioTable):
     """Site of all clients, from 0. Default: their machines are assigned to the sites in turn, so a single
     client is at site 0."""
     queue_depth: Count = 256
-    """Requests that each client keeps in flight [count]. Ignored for Poisson arrivals and for traces
-    replayed at recorded times."""
+    """Requests that each client keeps in flight, or all together with a trace [count]. Ignored for Poisson
+    arrivals and for traces replayed at recorded times."""
     vms: Annotated[int, Field(ge=1, le=CLIENTS_MAX)] | None = None
     """Virtual machines [count], each a client with an image of its own, in place of clients. `stripesim load
     --vms` finds how many keep a latency. Default: none, clients are stated directly."""
@@ -554,7 +554,7 @@ class WorkloadSpec(ScenarioTable):
     trace_format: str | None = Field(default=None, min_length=1)
     """Format of the trace. Default: detected."""
     speed: PositiveFloat = 1.0
-    """Factor by which a trace is replayed faster [1]: 2 halves the recorded times."""
+    """Factor by which a trace is replayed faster [1]: 2 halves the recorded times. Not with replay closed."""
     replay: Literal["recorded", "closed"] = "recorded"
     """recorded: requests of a trace arrive at their recorded times, divided by speed. closed: they arrive
     in the same order, queue_depth at a time."""
