@@ -59,6 +59,17 @@ def test_a_closed_replay_keeps_the_depth_of_all_clients_together(tmp_path):
     assert in_flight == pytest.approx(2, rel=0.01)
 
 
+def test_a_trace_longer_than_a_run_may_be_is_refused(tmp_path):
+    # The clock jumps by 1.5 × 10⁹ s, from its start to the time since 1970.
+    rows = ["0,0,4096,false", f"{15 * 10**17},0,4096,false"]
+    heading = "issue_ns,offset_bytes,length_bytes,is_write"
+    (tmp_path / "t.csv").write_text("\n".join([heading, *rows]))
+    with pytest.raises(ScenarioError, match=r"workload.trace: got .* after 1.5e\+09 s"):
+        replay_of(parse_scenario(SCENARIO, base_dir=tmp_path))
+    for keys in ("speed = 2\n", "requests = 1\n", 'replay = "closed"\n'):
+        replay_of(parse_scenario(SCENARIO + keys, base_dir=tmp_path))
+
+
 def test_a_closed_replay_has_no_speed(tmp_path):
     (tmp_path / "t.csv").write_text(LINES)
     keys = 'replay = "closed"\nspeed = 2\n'
