@@ -17,7 +17,7 @@ from generate.trust import FOLDER
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
-from stripesim.scenarios.show.figures.saving import screen_files
+from stripesim.scenarios.show.figures.screen import screen_files
 from stripesim.scenarios.show.figures.specification import (
     AxisSpec,
     FigureSpec,

@@ -187,7 +187,7 @@ def quick_rebuilds() -> Iterator[None]:
 @pytest.fixture
 def quick_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw small figures without arranging their panels, for tests of other things."""
-    from stripesim.scenarios.show.figures import renderer, saving
+    from stripesim.scenarios.show.figures import renderer, screen
 
     new_figure = renderer.new_figure
 
@@ -197,7 +197,7 @@ def quick_figures(monkeypatch: pytest.MonkeyPatch) -> None:
         return figure
 
     monkeypatch.setattr(renderer, "new_figure", figure_without_layout)
-    monkeypatch.setattr(saving, "_DPI", 40)
+    monkeypatch.setattr(screen, "_DPI", 40)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import polars as pl
 
 from stripesim.traces.columns import ORDER_COLUMN
-from stripesim.traces.problems import FaultLog, shown
+from stripesim.traces.problems import FaultLog, columns_text, shown
 from stripesim.traces.source import Block, Head, TraceSource
 
 _OWN_COLUMNS = (ORDER_COLUMN, "text", "whole", "cells")
@@ -157,7 +157,7 @@ def split_lines(
         count = len(cells_of(text, separator, quoted=quoted))
         if not count:
             return f"unbalanced quotes in {shown(text)}", "quotes in pairs"
-        return f"{count} columns in {shown(text)}", wanted
+        return f"{columns_text(count)} in {shown(text)}", wanted
 
     rows = with_cells(lines, columns, separator, quoted=quoted)
     return sound_rows(rows, pl.col("whole"), log, explain)

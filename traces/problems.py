@@ -11,6 +11,11 @@ SHOWN_CHARACTERS = 80
 """Number of characters of an offending line that a message repeats."""
 
 
+def columns_text(count: int) -> str:
+    """Return a number of columns in words: ``1 column``."""
+    return "1 column" if count == 1 else f"{count} columns"
+
+
 def shown(text: str) -> str:
     """Return `text` quoted, without control characters, cut to `SHOWN_CHARACTERS`.
 

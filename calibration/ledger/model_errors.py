@@ -83,7 +83,8 @@ class ErrorBand(Documented):
     rows, clusters
         Held-out rows behind the numbers, and the clusters that they were measured on [count].
     low, high
-        Interval of measured over simulated values: `COVERAGE` of new rows lie in it if they are like these.
+        Interval of measured over simulated values: `COVERAGE` of new rows lie in it if they are like these,
+        and if `has_coverage`.
     median_error_percent
         Median of \|simulated / measured - 1\| [%].
     """
@@ -95,6 +96,11 @@ class ErrorBand(Documented):
     low: float
     high: float
     median_error_percent: float
+
+    @property
+    def has_coverage(self) -> bool:
+        """True if the rows are enough for an interval that holds `COVERAGE` of new ones."""
+        return self.rows >= _ROWS_MIN
 
 
 def band_of(utilisation: float) -> str:

@@ -78,6 +78,12 @@ class OsdMap:
         """Return True if an OSD of the map has weight 0. An unknown id counts as in."""
         return 0 <= osd < len(self.weights) and int(self.weights[osd]) == 0
 
+    @property
+    def returning_osds(self) -> npt.NDArray[np.bool_]:
+        """True for OSDs that are down but in, which Ceph expects to return, shape (osds,)."""
+        returning: npt.NDArray[np.bool_] = self.exists & ~self.up & (self.weights > 0)
+        return returning
+
 
 @dataclass(frozen=True)
 class PgSets:

@@ -4,6 +4,7 @@ import numpy as np
 
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.schema.scenario import Scenario
+from stripesim.scenarios.schema.types import RUN_S_MAX
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Replay, Requests
 from stripesim.traces.columns import BlockTrace
@@ -16,8 +17,11 @@ def replay_of(scenario: Scenario) -> Replay:
     stated_bytes = None
     if "image_bytes" in workload.model_fields_set:
         stated_bytes = workload.image_bytes
+    requests = requests_of(_trace_of(scenario))
+    if workload.replay == "recorded":
+        _check_length(scenario, requests.at(slice(workload.requests)))
     replay = Replay(
-        requests_of(_trace_of(scenario)),
+        requests,
         speed=workload.speed,
         queue_depth=workload.queue_depth if workload.replay == "closed" else 0,
         limit=workload.requests,
@@ -33,6 +37,19 @@ def replay_of(scenario: Scenario) -> Replay:
             "workload.image_bytes", format_size(replay.image_bytes), wanted
         )
     return replay
+
+
+def _check_length(scenario: Scenario, requests: Requests) -> None:
+    """Refuse a replay whose last request arrives later than a run may last."""
+    assert requests.arrivals_ns is not None
+    last_s = float(requests.arrivals_ns.max(initial=0)) / 1e9 / scenario.workload.speed
+    if last_s > RUN_S_MAX:
+        got = f"a last request after {last_s:.3g} s"
+        wanted = (
+            f"one after at most {RUN_S_MAX:g} s: a clock that jumps gives such times, as does a small "
+            "workload.speed"
+        )
+        raise scenario.problem("workload.trace", got, wanted)
 
 
 def images_of(scenario: Scenario) -> tuple[int, int]:

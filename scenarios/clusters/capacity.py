@@ -334,7 +334,9 @@ def _pg_option(
     cluster: ImportedCluster, pool: ImportedPool, pg_num: int, deviation: int | None
 ) -> PgOption:
     """Return what a pool alone on its OSDs can hold. Without a deviation, its groups stay as they are."""
-    placed = replace(pool.placed, pg_num=pg_num, pgp_num=pg_num)
+    placed = pool.placed
+    if pg_num != placed.pg_num:
+        placed = replace(placed, pg_num=pg_num, pgp_num=pg_num)
     osd_map = replace(cluster.osd_map, pools=(placed,), pg_temp={}, primary_temp={})
     domains = cluster.domains(pool.failure_domain)
     if deviation is not None:

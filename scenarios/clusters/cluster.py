@@ -44,6 +44,7 @@ from stripesim.scenarios.clusters.report_schema import (
     value_text,
 )
 from stripesim.scenarios.schema.keys import FILL_RATIOS
+from stripesim.scenarios.schema.units import bytes_text
 
 _KIB: Final = 1024
 _TIB: Final = 1024**4
@@ -236,6 +237,7 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
     warnings += count_warnings(counts, reported, documents)
     warnings += _state_warnings(osd_map)
     warnings += _ratio_warnings(dump)
+    warnings += _min_size_warnings(pools)
     if dump.stretch_mode.stretch_mode_enabled:
         warnings.append(
             "osdmap: stretch mode: placement and capacity follow the map. What it does when a site fails is "
@@ -497,6 +499,15 @@ def _left_out_of_pool(row: PoolRow, placed: PlacedPool) -> list[str]:
             f"{where}: compression_mode {value_text(mode)}: simulated without compression, and its capacity "
             "is that for data that does not compress"
         )
+    if row.quota_max_bytes or row.quota_max_objects:
+        limits = []
+        if row.quota_max_bytes:
+            limits.append(bytes_text(row.quota_max_bytes))
+        if row.quota_max_objects:
+            limits.append(f"{row.quota_max_objects:,} objects")
+        warnings.append(
+            f"{where}: quota of {' and '.join(limits)}: left out, capacity is what its OSDs have room for"
+        )
     if placed.pgp_num < placed.pg_num:
         warnings.append(
             f"{where}: pgp_num {placed.pgp_num}, fewer than pg_num {placed.pg_num}: groups share their OSDs "
@@ -508,6 +519,21 @@ def _left_out_of_pool(row: PoolRow, placed: PlacedPool) -> list[str]:
             "OSDs than the cluster"
         )
     return warnings
+
+
+def _min_size_warnings(pools: Iterable[ImportedPool]) -> list[str]:
+    """Warn of pools whose `min_size` is not the one that scenarios have."""
+    others = []
+    for pool in pools:
+        usual = parse_scheme(pool.scheme).min_size
+        if pool.min_size != usual:
+            others.append(f"{pool.placed.name} {pool.min_size} (Ceph: {usual})")
+    if not others:
+        return []
+    return [
+        f"min_size: {', '.join(others)}: scenarios have Ceph's default, with which placement groups stop "
+        "serving clients earlier or later than in this cluster; --failures counts with those of the pools"
+    ]
 
 
 def _stated_ratios(dump: OsdMapDump) -> list[float]:
@@ -545,7 +571,7 @@ def _state_warnings(osd_map: OsdMap) -> list[str]:
         warnings.append(
             f"pg_temp: {moved} placement groups act elsewhere than mapped, until backfilled"
         )
-    down = np.flatnonzero(osd_map.exists & ~osd_map.up & (osd_map.weights > 0)).tolist()
+    down = np.flatnonzero(osd_map.returning_osds).tolist()
     if down:
         warnings.append(f"osds: {osds_text(down)}: down but in: counted as if up")
     out = np.flatnonzero(osd_map.exists & (osd_map.weights == 0)).tolist()

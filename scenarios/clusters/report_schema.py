@@ -224,6 +224,8 @@ class PoolRow(ReportPart):
     stripe_width: Annotated[int, _whole(0, _STRIPE_BYTES_MAX)] = 0
     application_metadata: dict[Text, Any] = {}
     tier_of: Annotated[int, _whole(-1, 2**31 - 1)] = -1
+    quota_max_bytes: Counter = 0
+    quota_max_objects: Counter = 0
     options: dict[Text, Any] = {}
 
 

@@ -303,6 +303,9 @@ def _trace(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     elif load.trace is None:
         wanted = 'the path of a trace, because workload.kind is "trace"'
         yield problem("workload.trace", "nothing", wanted, "workload.kind")
+    if load.replay == "closed" and load.speed != 1:
+        wanted = '1: with workload.replay "closed" requests have no times'
+        yield problem("workload.speed", f"{load.speed:g}", wanted, "workload.replay")
 
 
 def _files(scenario: ScenarioKeys) -> Iterator[KeyProblem]:

@@ -281,7 +281,7 @@ class ClusterSpec(ScenarioTable):
     unit of cores_per_host. No other process uses them. Default: all OSDs of a host share its cores."""
     cpu_limit_per_osd: Annotated[float, Field(ge=0.01, le=10_000)] | None = None
     """Processor time that each OSD may use, as a number of cores (limits.cpu of Kubernetes, cpu.max of a
-    cgroup): so many times 100 ms in each 100 ms. Until these are used up, its threads run on all cores of
+    cgroup): this many times 100 ms in each 100 ms. Until these are used up, its threads run on all cores of
     the host, or on the cores_per_osd. Then they stop until the next 100 ms. Default: no limit."""
     op_shards: Count | None = None
     """Operation queues of one OSD [count] (osd_op_num_shards). Default: the parameter set's or the
@@ -519,8 +519,8 @@ class WorkloadSpec(ScenarioTable):
     """Site of all clients, from 0. Default: their machines are assigned to the sites in turn, so a single
     client is at site 0."""
     queue_depth: Count = 256
-    """Requests that each client keeps in flight [count]. Ignored for Poisson arrivals and for traces
-    replayed at recorded times."""
+    """Requests that each client keeps in flight, or all together with a trace [count]. Ignored for Poisson
+    arrivals and for traces replayed at recorded times."""
     vms: Annotated[int, Field(ge=1, le=CLIENTS_MAX)] | None = None
     """Virtual machines [count], each a client with an image of its own, in place of clients. `stripesim load
     --vms` finds how many keep a latency. Default: none, clients are stated directly."""
@@ -554,7 +554,7 @@ class WorkloadSpec(ScenarioTable):
     trace_format: str | None = Field(default=None, min_length=1)
     """Format of the trace. Default: detected."""
     speed: PositiveFloat = 1.0
-    """Factor by which a trace is replayed faster [1]: 2 halves the recorded times."""
+    """Factor by which a trace is replayed faster [1]: 2 halves the recorded times. Not with replay closed."""
     replay: Literal["recorded", "closed"] = "recorded"
     """recorded: requests of a trace arrive at their recorded times, divided by speed. closed: they arrive
     in the same order, queue_depth at a time."""

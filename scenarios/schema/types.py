@@ -146,12 +146,14 @@ PositiveInt = Annotated[int, Field(ge=1, le=INT_MAX)]
 PositiveFloat = Annotated[float, Field(gt=0)]
 #: Number of things that take memory [count].
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
-#: A time [s]. Clocks count nanoseconds in 63 bits, of which 10⁹ s (32 years) use a ninth.
-TimeS = Annotated[float, Field(ge=0, le=1e9)]
+#: Longest time of a run [s]. Clocks count nanoseconds in 63 bits, of which 10⁹ s (32 years) use a ninth.
+RUN_S_MAX: Final = 1e9
+#: A time [s].
+TimeS = Annotated[float, Field(ge=0, le=RUN_S_MAX)]
 #: A nonzero time [s]: at least one tick of the clock.
-SpanS = Annotated[float, Field(ge=1e-9, le=1e9)]
+SpanS = Annotated[float, Field(ge=1e-9, le=RUN_S_MAX)]
 #: Interval of events that repeat throughout a run [s].
-IntervalS = Annotated[float, Field(ge=1e-3, le=1e9)]
+IntervalS = Annotated[float, Field(ge=1e-3, le=RUN_S_MAX)]
 #: Network rate [10⁹ bit/s], from a megabit to a petabit.
 GbitPerS = Annotated[float, Field(ge=1e-3, le=1e6)]
 OsdId = Annotated[int, Field(ge=0, le=INT_MAX)]

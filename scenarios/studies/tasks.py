@@ -6,7 +6,12 @@ from typing import Any, NamedTuple, Protocol
 
 from stripesim.models.problems import AnswerError, Problem, RefusedError, problems_at
 from stripesim.scenarios.studies.parameters import Changes, apply_changes
-from stripesim.scenarios.work.pool import Death, Failure, run_pool, workers_wanted
+from stripesim.scenarios.work.pool import (
+    Death,
+    RaisedProblems,
+    run_pool,
+    workers_wanted,
+)
 from stripesim.sim.observe.audit import collecting_refusals
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -58,7 +63,7 @@ class _Done(NamedTuple):
     refusal: str | None = None
 
 
-_Outcome = _Done | Failure
+_Outcome = _Done | RaisedProblems
 
 
 class TaskRows(NamedTuple):
@@ -78,7 +83,7 @@ def _perform(item: _Item) -> _Outcome:
     except RefusedError as error:
         return _Done([], f"{name}: {error}")
     except ValueError as error:
-        return Failure(problems_at(name, error))
+        return RaisedProblems(problems_at(name, error))
     if not refusals:
         return _Done(rows)
     refused = "; ".join(refusals)
@@ -126,7 +131,7 @@ def run_tasks(
     refused: dict[int, str] = {}
     problems: dict[int, tuple[Problem, ...]] = {}
     for item, outcome in _outcomes(items, jobs):
-        if isinstance(outcome, Failure):
+        if isinstance(outcome, RaisedProblems):
             problems[item.position] = outcome.problems
         else:
             rows[item.position] = outcome.rows
@@ -154,6 +159,6 @@ def _outcomes(
     for item, outcome in run_pool(_perform, longest_first, jobs=workers):
         if isinstance(outcome, Death):
             problem = Problem(place=item.task.words, detail=outcome.reason)
-            yield item, Failure((problem,))
+            yield item, RaisedProblems((problem,))
         else:
             yield item, outcome

@@ -68,8 +68,8 @@ class Death(NamedTuple):
     reason: str
 
 
-class Failure(NamedTuple):
-    """The problems of an item, because not every exception can be sent between processes."""
+class RaisedProblems(NamedTuple):
+    """The problems of an item that failed, because not every exception can be sent between processes."""
 
     problems: tuple[Problem, ...]
 
@@ -353,7 +353,7 @@ def results(
     from stripesim.models.problems import AnswerError, Problem, WorkError
 
     attempt = partial(_attempt, do, place)
-    attempts: Generator[tuple[T, R | Failure | Death], None, None]
+    attempts: Generator[tuple[T, R | RaisedProblems | Death], None, None]
     if jobs > 1:
         attempts = run_pool(attempt, items, jobs=jobs)
     else:
@@ -362,21 +362,21 @@ def results(
         for item, result in attempts:
             if isinstance(result, Death):
                 raise WorkError(Problem(place=place, detail=result.reason))
-            if isinstance(result, Failure):
+            if isinstance(result, RaisedProblems):
                 raise AnswerError(*result.problems)
             yield item, result
 
 
-def _attempt(do: Callable[[T], R], place: str, item: T) -> R | Failure:
+def _attempt(do: Callable[[T], R], place: str, item: T) -> R | RaisedProblems:
     from stripesim.models.problems import Problem, first_problem, problems_of
 
     try:
         return do(item)
     except (ValueError, OSError) as error:
-        return Failure(problems_of(error))
+        return RaisedProblems(problems_of(error))
     except Exception as error:
         detail = f"{type(error).__name__}: {first_problem(error)}"
-        return Failure((Problem(place=place, detail=detail),))
+        return RaisedProblems((Problem(place=place, detail=detail),))
 
 
 def _in_this_process(

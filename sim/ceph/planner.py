@@ -271,8 +271,8 @@ class RequestPlanner(PlanRecorder):
     timeout_ns
         Timeout of a request [ns], or 0 for no timeout.
     every
-        Plan one of so many requests, each within one object. The others only change the objects and the
-        stores' memory: a run then takes the course of one that is so many times longer.
+        Plan one request in this many, each within one object. The others only change the objects and the
+        stores' memory: a run then takes the course of one that is this many times longer.
     """
 
     def __init__(
@@ -434,7 +434,7 @@ class RequestPlanner(PlanRecorder):
 
 
 class _Sample:
-    """One of every so many requests, and of the first writes into objects just as many."""
+    """One request in `every`, and the same share of the first writes into objects."""
 
     def __init__(self, every: int) -> None:
         self._every = every

@@ -235,7 +235,7 @@ def ancestors(after: Sequence[Sequence[int]], quorums: Mapping[int, int]) -> lis
 
 
 def _in_at_least(count: int, sets: Sequence[int]) -> int:
-    """Return the bits that are set in at least so many of some bit sets."""
+    """Return the bits that are set in at least `count` of some bit sets."""
     # Entry i has the bits that are set in at least i of the sets so far.
     in_at_least = [-1] + [0] * count
     for bits in sets:

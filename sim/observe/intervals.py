@@ -137,7 +137,7 @@ NARROW_RUNS_MAX: Final = 50
 
 
 def is_narrow(values: npt.ArrayLike, percent: float) -> bool:
-    """Return True if half of the 95 % interval of a mean is at most so much of it [%].
+    """Return True if half of the 95 % interval of a mean is at most a part of it [%].
 
     Always False for fewer than five values, and True for equal ones, to which further values add nothing.
 

@@ -32,6 +32,7 @@ from stripesim.scenarios.schema.loader import shipped_scenarios
 from stripesim.scenarios.schema.scenario import Scenario, load_scenario
 from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.page.render import templates
+from stripesim.web.closed_form_pictures import closed_form_pictures
 from stripesim.web.comparison import (
     headline,
     job_rows,
@@ -45,11 +46,7 @@ from stripesim.web.fields import FormProblems
 from stripesim.web.guard import FormReader, Guard
 from stripesim.web.jobs import WORKERS, Job, JobBoard, job_id
 from stripesim.web.options import PlanOption, option_of, toml_of
-from stripesim.web.pictures import (
-    closed_form_pictures,
-    load_curve,
-    simulated_pictures,
-)
+from stripesim.web.simulated_pictures import load_curve, simulated_pictures
 from stripesim.web.state import LabState
 from stripesim.web.uploads import PACKED, Uploads, read_upload, unpacked
 from stripesim.web.worker import call

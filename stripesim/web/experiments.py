@@ -1,7 +1,7 @@
 """Simulate one option in a worker process: its required load, load curve, a failure, and added hosts.
 
 Each experiment is a function of a scenario and its settings. It yields dictionaries as it goes, which
-`stripesim.web.jobs` collects and `stripesim.web.pictures` draws.
+`stripesim.web.jobs` collects and `stripesim.web.simulated_pictures` draws.
 """
 
 import time

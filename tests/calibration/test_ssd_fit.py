@@ -10,7 +10,7 @@ import pytest
 from stripesim.calibration.ssd.concurrency import fit_concurrency
 from stripesim.calibration.ssd.time_fit import factor_table, fit_times
 from stripesim.models.problems import TraceError
-from stripesim.scenarios.show.figures.saving import screen_files
+from stripesim.scenarios.show.figures.screen import screen_files
 from stripesim.scenarios.show.figures.service_fit import draw_fit
 from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace, read_trace
 

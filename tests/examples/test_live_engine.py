@@ -407,6 +407,18 @@ def test_the_page_and_the_command_find_the_same_resources_busy(chrome, page, com
     assert member_words(document["rows"][0]["bottleneck"]) in shown
 
 
+def test_the_longest_name_of_a_busy_resource_is_inside_its_picture(chrome, page):
+    chrome.get(page.as_uri())
+    _answered(chrome)
+    # Arrivals far beyond the cluster's rate fill the limit of admitted requests.
+    _choose(chrome, "loop", 1)
+    _choose(chrome, "rate", 30)
+    names = chrome.find_elements("css selector", "#busy text.name")
+    left = chrome.find_element("css selector", "#busy svg").rect["x"]
+    assert max(len(name.text) for name in names) >= 40
+    assert all(name.rect["x"] >= left for name in names)
+
+
 def _label(chrome, picture):
     """Return what a screen reader says of a picture, in its parts."""
     svg = chrome.find_element("css selector", f"#{picture} svg")

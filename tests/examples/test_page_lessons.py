@@ -149,6 +149,21 @@ def test_the_picture_of_the_busiest_drive_gives_its_answer():
         )
 
 
+def test_key_value_threads_limit_the_idle_cluster_of_the_ninth_lesson():
+    lesson = LESSONS["recovery-under-qos"]
+    (asked,) = [one for one in lesson.questions if one["name"] == "reserved but idle"]
+    assert "key-value thread" in asked["why"]
+    names = lesson.names(lesson.open(1).data)
+    program = lesson.runs["idle_for_recovery"].program(names)
+    result = run_compiled(program)
+    kinds = np.array(program.resources.kinds)
+    busy_ns = result.busy_ns + result.held_ns
+    shares = busy_ns / (program.resources.capacities * result.end_ns)
+    assert shares[kinds == "kv"].max() > 0.9
+    for kind in ("ssd", "ssd.link", "ssd.write"):
+        assert shares[kinds == kind].max() < 0.7
+
+
 def test_an_answer_by_littles_law_is_right_in_the_first_lesson():
     for seed in SEEDS:
         opened = LESSONS["first-steps"].open(seed)

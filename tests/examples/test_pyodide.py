@@ -1,9 +1,12 @@
 """What Python in a browser has suffices: no Numba, no machine code, no processes and no threads."""
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -81,6 +84,20 @@ def test_the_compiled_engine_says_what_it_lacks(answers):
     assert "engine simpy" in answers[2]
 
 
-def test_the_guide_names_the_engine_of_a_browser():
-    page = Path(__file__).resolve().parents[2] / "docs/howto/pyodide.md"
-    assert 'engine="simpy"' in page.read_text("utf-8")
+def test_the_page_of_the_guide_shows_rates_and_latencies():
+    guide = Path(__file__).resolve().parents[2] / "docs/howto/pyodide.md"
+    page = guide.read_text("utf-8")
+    (text,) = re.findall(r"<textarea[^>]*>(.*?)</textarea>", page, re.DOTALL)
+    (code,) = re.findall(r"runPython\(`(.*?)`\)", page, re.DOTALL)
+    assert 'engine="simpy"' in code
+    *statements, answer = ast.parse(textwrap.dedent(code)).body
+    names = {"text": text}
+    exec(compile(ast.Module(statements, []), "page", "exec"), names)
+    # Pyodide returns the last expression.
+    shown = eval(compile(ast.Expression(answer.value), "page", "eval"), names)
+    # Two schemes, sequential and random writes: all columns are whole and none is left out.
+    assert "…" not in shown
+    for column in ("iops", "latency_mean_ns", "latency_p99_ns", "bottleneck"):
+        assert column in shown
+    for rate in names["run"].rows["iops"]:
+        assert f"{rate:.6f}" in shown

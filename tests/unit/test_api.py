@@ -659,7 +659,7 @@ PARTS_OF_PROGRAMS = {
         "stripesim.scenarios.schema.units": {"number_text"},
         f"{_FIGURES}.captions": {"scheme_label"},
         f"{_FIGURES}.renderer": {"CaptionedFigure", "drawn"},
-        f"{_FIGURES}.saving": {"screen_files"},
+        f"{_FIGURES}.screen": {"screen_files"},
         f"{_FIGURES}.specification": {
             "AxisSpec",
             "FigureSpec",

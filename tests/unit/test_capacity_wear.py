@@ -320,6 +320,17 @@ def test_a_pool_without_a_spare_domain_is_warned_of():
     assert warnings_of(cluster('schemes=["rep:3"]'), build_models(cluster())) == []
 
 
+def test_holes_are_on_no_host():
+    # CRUSH seldom takes the small OSD, the only one of its host, so that most groups have a hole.
+    sizes = ((5, "4TB"), (1, "20GB"))
+    hosts = [{"count": 1, "osds": n, "drive_bytes": size} for n, size in sizes]
+    keys = {"hosts": hosts, "failure_domain_erasure": "osd", "pg_num": 64}
+    load = {"requests": 1, "image_bytes": "1GiB"}
+    asked = scenario_from({"schemes": ["rs:4,2"], "cluster": keys, "workload": load})
+    lines = warnings_of(asked, build_models(asked))
+    assert any("a host holds up to 5 of the 6 shards" in line for line in lines)
+
+
 def test_a_pool_without_a_spare_zone_is_warned_of_zones(tmp_path):
     # Three zones of two hosts each; the rule takes one OSD in each zone.
     (tmp_path / "zones.txt").write_text(zones_map(zones=3, hosts=2))

@@ -345,7 +345,7 @@ def test_of_a_large_grid_one_size_is_shown():
     ]
     text = shown(rows)
     assert "4KiB" in text and "8KiB" not in text.split("waiting")[0]
-    assert "4KiB of 8 sizes" in text
+    assert "4 KiB of 8 sizes" in text
     assert "8KiB" in shown(rows[:ROWS_MAX])
 
 

@@ -6,6 +6,7 @@ from which one OSD at a time was marked out.
 
 import gzip
 import json
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
@@ -463,3 +464,29 @@ def test_three_of_three_hosts_leave_no_place_for_a_lost_shard():
     assert len(failures.left_without([0, 1]).lost) == 4
     moves, undersized = failures.moves_without([1], lost=())
     assert (len(moves), len(undersized)) == (0, 4)
+
+
+def test_shards_of_an_osd_that_is_down_are_neither_lost_nor_rebuilt():
+    pool = PlacedPool(
+        id=1, name="p", kind="erasure", size=3, pg_num=4, pgp_num=4, rule=2
+    )
+    whole = whole_map(build_map(hosts=4, osds_per_host=1), pool)
+    rows = pg_sets(whole, pool).up.tolist()
+    first, second, third = rows[0]
+    up = whole.up.copy()
+    up[first] = False
+    osd_map = replace(whole, up=up)
+    failures = pool_failures(osd_map, pool, [200] * 4, data_shards=2, min_size=2)
+    # RS(2,1) serves with 2 shards. With 1 it does not, but the OSD that is down brings its shard back.
+    left = failures.left_without([second])
+    assert 0 in left.inactive
+    assert len(left.lost) == 0
+    assert 0 in failures.left_without([second, third]).lost
+    # Each shard of the failed OSD goes to the only host left, and no other one moves.
+    moves, undersized = failures.moves_without([second], lost=())
+    of_failed = [group for group, row in enumerate(rows) if second in row]
+    assert [(one.group, one.sources) for one in moves] == [
+        (group, [second]) for group in of_failed
+    ]
+    assert len(undersized) == 0
+    assert len(failures.pending().groups) == 0

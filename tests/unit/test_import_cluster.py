@@ -352,6 +352,17 @@ def test_broken_parts_are_named_with_their_key(tmp_path, change, said):
             'pool reps: compression_mode "force"',
         ),
         (
+            lambda d: d["osdmap"]["pools"][1].update(
+                quota_max_bytes=10**12, quota_max_objects=5000
+            ),
+            "pool reps: quota of 1 TB and 5,000 objects: left out",
+        ),
+        # RS(2,2) serves clients with three shards by default.
+        (
+            lambda d: d["osdmap"]["pools"][4].update(min_size=2),
+            "ec22 2 (Ceph: 3)",
+        ),
+        (
             lambda d: d["osdmap"]["erasure_code_profiles"]["ec21"].update(plugin="x"),
             'pool ec21: erasure code plugin "x"',
         ),

@@ -16,9 +16,9 @@ from stripesim.scenarios.show.figures.renderer import (
     drawn,
     fitted_legend,
     new_figure,
-    styled,
 )
 from stripesim.scenarios.show.figures.saving import save_figures
+from stripesim.scenarios.show.figures.screen import styled
 from stripesim.scenarios.show.figures.specification import (
     CLAIMS_ROLE,
     FigureSpec,

@@ -4,7 +4,7 @@ import pytest
 
 from stripesim.models.placement.pg_autoscale import autoscaled_pg_num
 from stripesim.scenarios.answers.plan.figure import placement_figure
-from stripesim.scenarios.clusters.capacity import pg_choices
+from stripesim.scenarios.clusters.capacity import capacity_of, pg_choices
 from stripesim.scenarios.clusters.cluster import import_cluster
 from stripesim.scenarios.clusters.scenario import scenario_of, write_scenario
 from stripesim.scenarios.forms.pg_settings import (
@@ -158,6 +158,17 @@ def test_an_imported_pool_compares_its_placement_with_a_balancer(tmp_path):
     )
     figure = placement_figure([choice.to_json()])
     assert len(figure.panels[0].y.names) == 5
+
+
+def test_groups_that_share_their_osds_are_compared_as_they_are(tmp_path):
+    # 8 places for 64 groups: the 24 shards of 8 groups count 8 times each.
+    document = report(counters={"num_bytes": 10 * TB})
+    document["osdmap"]["pools"][0]["pg_placement_num"] = 8
+    cluster = import_cluster([write_report(tmp_path, document)])
+    (choice,) = pg_choices(cluster)
+    (pool,) = capacity_of(cluster)["pools"]
+    assert choice.present.imbalance == pool["imbalance"]
+    assert choice.present.usable_bytes_safe == pool["usable_bytes_safe"]
 
 
 def test_a_pool_without_data_is_not_compared(tmp_path):

@@ -147,6 +147,25 @@ def test_only_a_set_without_calibration_is_advised_to_have_one(prediction):
     assert ["of calibrated clusters" in note for note in notes] == [False, True]
 
 
+def test_too_few_rows_promise_no_probability(prediction):
+    # Of n rows, the outermost hold a new one with (n - 1) / (n + 1): 80 % takes nine.
+    (p99,) = (
+        value
+        for value in prediction.rows[0].values
+        if value.quantity == "latency_p99_ns"
+    )
+    assert (p99.error.rows - 1) / (p99.error.rows + 1) < COVERAGE
+    assert not p99.error.has_coverage
+    note = error_note(prediction.rows, calibrated=False)
+    texts = note.split("; ")
+    few = [text.split(" ")[0] for text in texts if "too few" in text]
+    assert few == ["p99"]
+    # Calibrated clusters have seventeen.
+    of_calibrated = error_band("p99", p99.error.band, calibrated=True)
+    assert (of_calibrated.rows - 1) / (of_calibrated.rows + 1) >= COVERAGE
+    assert of_calibrated.has_coverage
+
+
 def test_utilisation_is_that_of_the_busiest_resource_of_the_row(prediction):
     for row in prediction.rows:
         own = [

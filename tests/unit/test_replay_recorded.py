@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from stripesim.__main__ import main
+from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.answers.run.words import recorded_lines
 from stripesim.scenarios.answers.sweep.plan import plan_sweep
@@ -44,6 +45,36 @@ def test_only_the_requests_that_are_replayed_count(tmp_path):
         parse_scenario(SCENARIO + "requests = 2\n", label="s.toml", base_dir=tmp_path)
     )
     assert scenario["recorded_latency_mean_ns"] == pytest.approx(200_000)
+
+
+def test_a_closed_replay_keeps_the_depth_of_all_clients_together(tmp_path):
+    # Two devices, one for each of two clients, which keep two reads in flight together.
+    rows = [f"{n},0,4096,false,d{n % 2}\n" for n in range(2000)]
+    heading = "issue_ns,offset_bytes,length_bytes,is_write,device\n"
+    (tmp_path / "t.csv").write_text(heading + "".join(rows))
+    keys = 'replay = "closed"\nqueue_depth = 2\nclients = 2\n'
+    scenario = parse_scenario(SCENARIO + keys, base_dir=tmp_path)
+    (row,) = run_scenario(scenario).rows.to_dicts()
+    in_flight = row["iops"] * row["latency_mean_ns"] / 1e9
+    assert in_flight == pytest.approx(2, rel=0.01)
+
+
+def test_a_trace_longer_than_a_run_may_be_is_refused(tmp_path):
+    # The clock jumps by 1.5 × 10⁹ s, from its start to the time since 1970.
+    rows = ["0,0,4096,false", f"{15 * 10**17},0,4096,false"]
+    heading = "issue_ns,offset_bytes,length_bytes,is_write"
+    (tmp_path / "t.csv").write_text("\n".join([heading, *rows]))
+    with pytest.raises(ScenarioError, match=r"workload.trace: got .* after 1.5e\+09 s"):
+        replay_of(parse_scenario(SCENARIO, base_dir=tmp_path))
+    for keys in ("speed = 2\n", "requests = 1\n", 'replay = "closed"\n'):
+        replay_of(parse_scenario(SCENARIO + keys, base_dir=tmp_path))
+
+
+def test_a_closed_replay_has_no_speed(tmp_path):
+    (tmp_path / "t.csv").write_text(LINES)
+    keys = 'replay = "closed"\nspeed = 2\n'
+    with pytest.raises(ScenarioError, match=r"workload.speed: got 2, wanted 1"):
+        parse_scenario(SCENARIO + keys, base_dir=tmp_path)
 
 
 @pytest.mark.usefixtures("quick_rebuilds")

@@ -23,7 +23,7 @@ from stripesim.scenarios.show.figures.renderer import (
     new_figure,
     styled,
 )
-from stripesim.scenarios.show.figures.saving import picture
+from stripesim.scenarios.show.figures.screen import svg_of
 from stripesim.scenarios.show.page.render import (
     dark_greys,
     figure_blocks,
@@ -374,7 +374,7 @@ def test_a_scenario_without_sizes_or_known_drives_has_a_page_too(tmp_path):
 
 
 def test_greys_of_a_figure_follow_the_page_and_colours_stay():
-    svg = inline_svg(picture(figure("#0072b2").figure, "svg"), "one", "words")
+    svg = inline_svg(svg_of(figure("#0072b2").figure), "one", "words")
     assert "var(--grey-ff,#ffffff)" in svg
     assert "#0072b2" in svg
     assert not re.search(r"[^,]#([0-9a-f]{2})\1\1\b", svg)
@@ -395,7 +395,7 @@ def test_marks_outside_a_panel_are_clipped():
         axes = drawn.subplots()
         axes.plot([0, 5], [0, 5])
         axes.set_xlim(0, 1)
-    svg = inline_svg(picture(drawn, "svg"), "one", "words")
+    svg = inline_svg(svg_of(drawn), "one", "words")
     assert "url(" not in svg
     views = set(re.findall(r"<svg x=[^>]*>", svg))
     assert len(views) == 1
@@ -409,8 +409,7 @@ def test_marks_outside_a_panel_are_clipped():
 
 def test_two_figures_on_a_page_share_no_name():
     svgs = [
-        inline_svg(picture(figure().figure, "svg"), stem, "words")
-        for stem in ("one", "two")
+        inline_svg(svg_of(figure().figure), stem, "words") for stem in ("one", "two")
     ]
     names = [set(re.findall(r'id="([^"]+)"', svg)) for svg in svgs]
     assert names[0]

@@ -56,7 +56,7 @@ from stripesim.web.experiments import SKETCHED_PARTS, Settings, warm_up
 from stripesim.web.experiments import load_curve as load_points
 from stripesim.web.jobs import RUNNING_MAX, Job, JobBoard
 from stripesim.web.options import option_of, toml_of
-from stripesim.web.pictures import _movement_words, load_curve
+from stripesim.web.simulated_pictures import _movement_words, load_curve
 from stripesim.web.state import LabState
 from stripesim.web.uploads import (
     PACKED,

@@ -164,6 +164,9 @@ def test_lanl_spans_are_between_outages_and_end_with_the_node(tmp_path: Path) ->
         "hours"
     ].to_list() == [364 * 24]
     assert rows.filter(pl.col("right_cut"))["component"].to_list() == ["3.1"]
+    # One failure ends a recorded time up, that of 3 h. First failures end times that the file does not have.
+    up_hours = 3 + 364 * 24
+    assert failure_info(trace)["rate_per_year"] == pytest.approx(8766 / up_hours)
     assert trace.population == 57
     assert set(trace.events["reason"].drop_nulls()) == {
         "Hardware: CPU, board",

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from stripesim.models.problems import TraceError
 from stripesim.scenarios.answers.trace import summary_tables
-from stripesim.scenarios.show.figures.saving import screen_files
+from stripesim.scenarios.show.figures.screen import screen_files
 from stripesim.scenarios.show.figures.trace_sheet import draw_trace
 from stripesim.scenarios.show.tables import terminal_table
 from stripesim.traces import convert, describe, load

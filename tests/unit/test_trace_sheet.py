@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from stripesim.models.problems import TraceError
-from stripesim.scenarios.show.figures.saving import screen_files
+from stripesim.scenarios.show.figures.screen import screen_files
 from stripesim.scenarios.show.figures.trace_sheet import caption, draw_trace
 from stripesim.traces import (
     REQUEST_SCHEMA,

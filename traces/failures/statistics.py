@@ -87,8 +87,9 @@ def failure_info(trace: FailureTrace) -> dict[str, Any]:
     -------
     dict
         Among others ``failures`` (changes to down), ``availability`` (share of the observed time),
-        ``rate_per_year`` (failures per component-year of uptime), and ``correlated`` (rows of group, within,
-        share, and the share expected by chance). Unknown values are None.
+        ``rate_per_year`` (failures that end a recorded uptime, per component-year of uptime), and
+        ``correlated`` (rows of group, within, share, and the share expected by chance). Means and medians are
+        those of the spans as recorded, cut ones included. Unknown values are None.
     """
     events = trace.events
     down = events.filter(~events["up"])
@@ -112,7 +113,7 @@ def failure_info(trace: FailureTrace) -> dict[str, Any]:
         "racks": known["rack"],
         "duration_s": float(events["time_s"][-1] - events["time_s"][0]),
         "population": trace.population,
-        **_spans(trace, down.height),
+        **_spans(trace),
         "reasons": dict(reasons.head(REASONS_SHOWN).iter_rows()),
         "correlated": [
             {
@@ -131,7 +132,7 @@ def failure_info(trace: FailureTrace) -> dict[str, Any]:
     }
 
 
-def _spans(trace: FailureTrace, failures: int) -> dict[str, float | None]:
+def _spans(trace: FailureTrace) -> dict[str, float | None]:
     names = (
         "up_mean_h",
         "up_p50_h",
@@ -152,7 +153,9 @@ def _spans(trace: FailureTrace, failures: int) -> dict[str, float | None]:
             values[f"{state}_mean_h"] = float(spans_s.mean()) / HOUR_S
             values[f"{state}_p50_h"] = float(np.median(spans_s)) / HOUR_S
     if total["up"]:
-        values["rate_per_year"] = failures / (total["up"] / YEAR_S)
+        # The time before a failure such as the first of a node may be missing. It ends no span.
+        is_ended = trace.spans["up"] & ~trace.spans["right_cut"]
+        values["rate_per_year"] = float(is_ended.sum()) / (total["up"] / YEAR_S)
         if total["down"]:
             values["availability"] = total["up"] / (total["up"] + total["down"])
     return values

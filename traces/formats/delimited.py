@@ -21,7 +21,7 @@ from stripesim.traces.lines import (
     sound_rows,
     with_cells,
 )
-from stripesim.traces.problems import FaultLog, shown
+from stripesim.traces.problems import FaultLog, columns_text, shown
 from stripesim.traces.source import Block, Head, TraceSource
 
 REACH_NS = INT64_MAX // 4
@@ -311,7 +311,7 @@ class DelimitedFormat:
         wanted = self.separator.join(self.columns)
         if len(cells) != len(self.columns):
             return (
-                f"{len(cells)} columns in {shown(text)}",
+                f"{columns_text(len(cells))} in {shown(text)}",
                 f"{len(self.columns)}: {wanted}",
             )
         row = dict(zip(self.columns, cells, strict=True))

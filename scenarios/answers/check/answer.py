@@ -151,9 +151,11 @@ def assumptions_of(check: LoadCheck) -> list[str]:
         known = (
             "clusters that no fit has seen, and never narrower than on calibrated ones"
         )
-    hold = f"{100 * COVERAGE:.0f} % of measurements"
+    hold = f"the interval is made to hold {100 * COVERAGE:.0f} % of measurements, by"
+    if not error.has_coverage:
+        hold = f"the interval may hold less than {100 * COVERAGE:.0f} % of measurements: it has only"
     lines = [
-        f"the interval is made to hold {hold}, by {error.rows} held-out rows of {known} "
+        f"{hold} {error.rows} held-out rows of {known} "
         f"(study {STUDY}, registers); busiest resource {100 * check.utilisation:.0f} %",
         f"a cause explains a measurement if every value is within {100 * EXPLAINED:.0f} %; causes act alone",
         "the cluster serves nothing else: no other clients, recovery or scrubs",

@@ -105,7 +105,7 @@ globalThis.charts = (() => {
   function bars(title, rows) {
     const longest = Math.max(...rows.map((row) => row.name.length));
     const above = isPhone ? 18 : 0, step = 26 + above;
-    const left = isPhone ? 1 : Math.min(205, 16 + 6.3 * longest), width = WIDTH - left - 60;
+    const left = isPhone ? 1 : Math.min(275, 16 + 6.3 * longest), width = WIDTH - left - 60;
     const anchor = isPhone ? `x="${left}"` : `x="${left - 8}" text-anchor="end"`;
     let svg = picture(step * rows.length + 4, title, rows.map((row) => `${row.name} ${row.text}`));
     rows.forEach((row, index) => {

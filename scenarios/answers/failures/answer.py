@@ -47,9 +47,12 @@ def sentences_of_failures(document: Row) -> list[str]:
         if not hit:
             continue
         worst = max(hit, key=lambda row: (row[f"bytes_{name}"], row[f"pgs_{name}"]))
+        verb = "leaves" if len(hit) == 1 else "leave"
+        count = worst[f"pgs_{name}"]
+        noun = "group" if count == 1 else "groups"
         sentences.append(
-            f"{len(hit)} of {len(rows)} failures leave placement groups {words}. "
-            f"Most: {failure_name(worst)}, {worst[f'pgs_{name}']:,} groups with "
+            f"{len(hit)} of {len(rows)} failures {verb} placement groups {words}. "
+            f"Most: {failure_name(worst)}, {count:,} {noun} with "
             f"{bytes_text(worst[f'bytes_{name}'])}."
         )
     undersized = [row for row in rows if row["pgs_undersized"]]

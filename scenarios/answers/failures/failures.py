@@ -18,7 +18,11 @@ from stripesim.scenarios.answers.failures.healing_time import (
 )
 from stripesim.scenarios.answers.failures.pool_failures import GroupMove, PoolFailures
 from stripesim.scenarios.answers.failures.room import Shift, used_after, without_room
-from stripesim.scenarios.clusters.cluster import FullRatios, ImportedCluster
+from stripesim.scenarios.clusters.cluster import (
+    FullRatios,
+    ImportedCluster,
+    osds_text,
+)
 from stripesim.scenarios.clusters.usage import data_by_osd
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -312,6 +316,12 @@ def _assumptions(
         sizes,
         "clients write nothing meanwhile, and no balancer runs",
     ]
+    returning = np.flatnonzero(cluster.osd_map.returning_osds).tolist()
+    if returning:
+        lines.append(
+            f"OSDs that are down now will be back ({osds_text(returning)}): their shards serve no clients "
+            "until then, but are neither lost nor rebuilt elsewhere"
+        )
     if not cluster.group_data:
         lines.append(
             "placement groups are backfilled, not recovered by their logs: no file has the start of each log "

@@ -1,14 +1,14 @@
 """Effects of a failure on the placement groups of one pool: shards that move, and groups with few left."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.coding import parse_scheme
-from stripesim.models.placement import NONE, Movement, PoolOutages
+from stripesim.models.placement import NONE, Movement, PoolOutages, pg_sets
 from stripesim.scenarios.clusters.cluster import (
     GroupData,
     ImportedCluster,
@@ -66,10 +66,14 @@ class PoolFailures:
 
     def __init__(self, cluster: ImportedCluster, pool: ImportedPool) -> None:
         self.pool = pool
-        self._outages = PoolOutages(cluster.osd_map, pool.placed)
-        sets = cluster.sets[pool.placed.id]
+        osd_map = cluster.osd_map
+        self._returning = osd_map.returning_osds
+        self._acting: IntArray = cluster.sets[pool.placed.id].acting.astype(np.int64)
+        osd_map = replace(osd_map, up=osd_map.up | self._returning)
+        sets = pg_sets(osd_map, pool.placed)
+        self._outages = PoolOutages(osd_map, pool.placed)
         self._up: IntArray = sets.up.astype(np.int64)
-        self._acting: IntArray = sets.acting.astype(np.int64)
+        self._held: IntArray = sets.acting.astype(np.int64)
         data = cluster.group_data.get(pool.placed.id) or _even_data(pool)
         self.client_bytes = data.stored_bytes
         self._scheme = parse_scheme(pool.scheme)
@@ -82,7 +86,7 @@ class PoolFailures:
             + data.omap_bytes
         )
         self.has_whole_log = data.has_whole_log
-        self._groups_of = _groups_of(self._acting)
+        self._groups_of = _groups_of(self._held)
 
     @property
     def is_replicated(self) -> bool:
@@ -91,20 +95,24 @@ class PoolFailures:
 
     def pending(self) -> Movement:
         """Return the shards that are still to move, before any failure."""
-        width = max(self._up.shape[1], self._acting.shape[1])
-        acting = _padded(self._acting, width)
+        width = max(self._up.shape[1], self._held.shape[1])
+        held = _padded(self._held, width)
         up = _padded(self._up, width)
-        return Movement.between(acting, up, is_replicated=self.is_replicated)
+        return Movement.between(held, up, is_replicated=self.is_replicated)
 
     def left_without(self, osds: Collection[int]) -> GroupsLeft:
-        """Return the groups that have few shards left while OSDs are down."""
+        """Return the groups that have few shards left while OSDs are down.
+
+        OSDs that are down already serve nothing, but bring their shards back.
+        """
         hit = {group for osd in osds for group in self._groups_of.get(osd, ())}
         groups = np.array(sorted(hit), dtype=np.int64)
-        rows = self._acting[groups]
+        rows = self._held[groups]
         alive = (rows != NONE) & ~np.isin(rows, list(osds))
-        counts = alive.sum(axis=1)
+        serving = alive & ~np.isin(rows, np.flatnonzero(self._returning))
+        counts = serving.sum(axis=1)
         least = self.pool.min_size
-        lost = self._is_lost(alive, counts)
+        lost = self._is_lost(alive, alive.sum(axis=1))
         return GroupsLeft(
             at_min_size=groups[(counts == least) & ~lost],
             inactive=groups[(counts < least) | lost],

@@ -6,7 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from stripesim.calibration.ledger.model_errors import COVERAGE, KINDS, STUDY
+from stripesim.calibration.ledger.model_errors import (
+    COVERAGE,
+    KINDS,
+    STUDY,
+    ErrorBand,
+)
 from stripesim.scenarios.answers.predict.register import (
     SEAL,
     PredictedRow,
@@ -83,7 +88,9 @@ def _first_sentence(row: PredictedRow) -> str:
     rate_text = "" if rate is None else f"{value_text(rate)} requests/s, "
     p99 = row.value("latency_p99_ns")
     tail = "" if p99 is None else f"p99 {value_text(p99)} ms, "
-    return f"{row.id}: {rate_text}{tail}each in its interval with probability {COVERAGE:.0%}"
+    # A rate has the errors of many rows.
+    which = "each" if p99 is None or p99.error.has_coverage else "the rate"
+    return f"{row.id}: {rate_text}{tail}{which} in its interval with probability {COVERAGE:.0%}"
 
 
 def _row_cells(row: PredictedRow, *, of_objects: bool) -> dict[str, str]:
@@ -106,11 +113,16 @@ def _clusters(count: int) -> str:
     return "one cluster" if count == 1 else f"{count} clusters"
 
 
+def _rows(error: ErrorBand) -> str:
+    few = "" if error.has_coverage else f", too few for {100 * COVERAGE:.0f} %"
+    return f"{error.rows} rows of {_clusters(error.clusters)}{few}"
+
+
 def error_note(rows: Sequence[PredictedRow], *, calibrated: bool) -> str:
     """State what the width of the intervals comes from. `calibrated` is that of `error_band`."""
     parts = [
         f"{error.kind} {'at any utilisation' if error.band == 'any' else error.band}: "
-        f"{error.low:.2f} to {error.high:.2f} ({error.rows} rows of {_clusters(error.clusters)})"
+        f"{error.low:.2f} to {error.high:.2f} ({_rows(error)})"
         for error in errors_of(rows)
     ]
     of_clusters = " of calibrated clusters" if calibrated else ""

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from stripesim.scenarios.schema.keys import Cell
-from stripesim.scenarios.schema.units import format_size, number_text
+from stripesim.scenarios.schema.units import number_text, size_text
 from stripesim.scenarios.show.figures.captions import STEP_LOOKS
 from stripesim.scenarios.show.tables import (
     TerminalPart,
@@ -53,7 +53,7 @@ def _cost_table(
         size = _USUAL_SIZE_BYTES if _USUAL_SIZE_BYTES in sizes else sizes[0]
         costed = [row for row in costed if row.get("block_size_bytes") == size]
         title += (
-            f", {format_size(size)} of {len(sizes)} sizes (all: --out, figures costs-…)"
+            f", {size_text(size)} of {len(sizes)} sizes (all: --out, figures costs-…)"
         )
     steps = steps_with_time(costed)
     headings = ["requests", "mean\n[ms]"]

@@ -14,7 +14,7 @@ from stripesim.scenarios.show.figures.specification import (
 )
 from stripesim.scenarios.show.words import cell_words
 
-#: Up to so many amounts each have a label on the axis.
+#: Most amounts that each have a label on the axis.
 _LABELLED_MAX = 5
 
 

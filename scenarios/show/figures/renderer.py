@@ -2,16 +2,11 @@
 
 import math
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from copy import copy
-from functools import cache
 from html import escape
-from io import BytesIO
-from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -28,6 +23,7 @@ from matplotlib.ticker import (
 from stripesim.scenarios.schema.units import size_text
 from stripesim.scenarios.show.figures.marks import MARKS, fitted_legend
 from stripesim.scenarios.show.figures.paper import fit_width
+from stripesim.scenarios.show.figures.screen import styled, svg_of
 from stripesim.scenarios.show.figures.specification import (
     AxisSpec,
     FigureSpec,
@@ -62,10 +58,7 @@ class CaptionedFigure(NamedTuple):
 
     def _repr_html_(self) -> str:
         """Return the picture and its caption, which notebooks show."""
-        picture = BytesIO()
-        with styled():
-            self.figure.savefig(picture, format="svg", metadata={"Date": None})
-        source = b64encode(picture.getvalue()).decode()
+        source = b64encode(svg_of(self.figure)).decode()
         image = f'<img alt="{escape(self.caption)}" src="data:image/svg+xml;base64,{source}">'
         return (
             f"<figure>{image}<figcaption>{escape(self.caption)}</figcaption></figure>"
@@ -82,20 +75,6 @@ class SpecifiedFigure(CaptionedFigure):
         figure = _drawn(self.spec)
         fit_width(figure, width_inch)
         return figure
-
-
-@contextmanager
-def styled() -> Iterator[None]:
-    """Draw and save in the house style inside this context."""
-    with mpl.rc_context(_house_style()):
-        yield
-
-
-@cache
-def _house_style() -> mpl.RcParams:
-    return mpl.rc_params_from_file(
-        Path(__file__).with_name("house.mplstyle"), use_default_template=False
-    )
 
 
 def new_figure(size_inch: tuple[float, float]) -> Figure:

@@ -1,15 +1,11 @@
 """Write finished figures: SVG and PNG for screens, PDF, SVG and LaTeX for papers, and their captions."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from io import BytesIO
+from collections.abc import Mapping
 from pathlib import Path
 from reprlib import repr as short_repr
-from types import MappingProxyType
 from typing import Any, Final, cast
 
 import matplotlib as mpl
-from matplotlib.figure import Figure
 
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.show.figures.paper import (
@@ -17,20 +13,11 @@ from stripesim.scenarios.show.figures.paper import (
     WIDTH_MIN_INCH,
     paper_files,
 )
-from stripesim.scenarios.show.figures.renderer import CaptionedFigure, styled
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure
+from stripesim.scenarios.show.figures.screen import screen_files, styled
 from stripesim.scenarios.show.files import write_files
 
 _CAPTIONS: Final = "captions.md"
-#: Enough for a slide of 1920 pixels and for print at column width.
-_DPI: Final = 170
-#: No date and no version of the drawing library, so that equal rows give equal bytes.
-_SCREEN_FORMATS: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
-    {
-        # Full compression takes a third longer, for files that are 6 % smaller.
-        "png": {"metadata": {"Software": None}, "pil_kwargs": {"compress_level": 3}},
-        "svg": {"metadata": {"Date": None, "Creator": "stripesim"}},
-    }
-)
 #: Text stays text: a PDF embeds TrueType fonts, an SVG names them.
 _PAPER_FONTS: Final[dict[str, Any]] = {"pdf.fonttype": 42, "svg.fonttype": "none"}
 
@@ -112,40 +99,3 @@ def _captions(there: Path, captions: Mapping[str, str]) -> bytes:
     kept = [text.strip() for text in texts if not text.startswith(tuple(heads))]
     written = [head + caption for head, caption in heads.items()]
     return ("\n\n".join([*filter(None, kept), *written]) + "\n").encode()
-
-
-def picture(figure: Figure, suffix: str) -> bytes:
-    """Return a figure as ``svg`` or ``png``, reproducibly."""
-    with styled(), _laid_out(figure):
-        return _saved(figure, suffix)
-
-
-def screen_files(stem: str, figure: Figure) -> dict[str, bytes]:
-    """Return the files of a figure for screens, by name. They share a layout."""
-    with styled(), _laid_out(figure):
-        return {
-            f"{stem}.{suffix}": _saved(figure, suffix) for suffix in _SCREEN_FORMATS
-        }
-
-
-@contextmanager
-def _laid_out(figure: Figure) -> Iterator[None]:
-    """Lay a figure out, and fix its layout. Otherwise Matplotlib would draw each file twice."""
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        dpi = figure.dpi
-        # Letters of few dots are narrower, so that names would be cut.
-        figure.set_dpi(_DPI)
-        engine.execute(figure)
-        figure.set_dpi(dpi)
-    figure.set_layout_engine(None)
-    try:
-        yield
-    finally:
-        figure.set_layout_engine(engine)
-
-
-def _saved(figure: Figure, suffix: str) -> bytes:
-    buffer = BytesIO()
-    figure.savefig(buffer, format=suffix, dpi=_DPI, **_SCREEN_FORMATS[suffix])
-    return buffer.getvalue()

@@ -54,12 +54,12 @@ _NARROW_INCHES: Final = 6.5
 def figure_blocks(figures: Mapping[str, CaptionedFigure]) -> list[Figure]:
     """Convert figures, by anchor, to blocks of a page."""
     # Imported here, because a page without figures does not need Matplotlib.
-    from stripesim.scenarios.show.figures.saving import picture
+    from stripesim.scenarios.show.figures.screen import svg_of
 
     return [
         Figure(
             stem=stem,
-            svg=inline_svg(picture(figure, "svg"), stem, caption),
+            svg=inline_svg(svg_of(figure), stem, caption),
             caption=caption,
             wide=bool(figure.get_figwidth() > _NARROW_INCHES),
         )

@@ -1,4 +1,4 @@
-"""Simulate rows that share a run: OSDs pinned to so many cores, under a saturating load."""
+"""Simulate rows that share a run: OSDs pinned to some cores, under a saturating load."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.run import Run
 
 PARAMETERS: Final = ParameterFile("cores")
-#: Requests of a run over those in flight, and at most so many.
+#: Requests of a run over those in flight, and the most requests of a run.
 _ROUNDS: Final = 24
 _REQUESTS_MAX: Final = 150_000
 #: Hardware threads of a host with an EPYC 7742.

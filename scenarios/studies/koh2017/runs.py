@@ -49,7 +49,7 @@ class Simulation:
     ``kind`` is ``cell`` (one row), ``ablation`` (one row with something changed), ``series`` (one row per
     second) or ``heartbeat`` (one row: the pings' traffic). ``name`` names the series or the ablation. Without
     a duration [simulated s] it takes the scenario's number of requests. One of `every` requests is simulated,
-    in a duration that is so many times shorter, while all of them fill the image. A series may pause at the
+    in a duration `every` times shorter, while all of them fill the image. A series may pause at the
     first write into each object [ns] and fill objects, see
     `stripesim.scenarios.studies.koh2017.creation.CreationSource`.
     """

@@ -167,7 +167,7 @@ def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
             "degraded objects are not simulated here"
         )
     gateway_hosts = "own" if cluster.gateways_apart else "osd-hosts"
-    # As many clients as use all gateways evenly, and exactly so many requests in flight.
+    # Clients that use all gateways evenly, with exactly the requests in flight that the row states.
     clients = gcd(row.in_flight, cluster.gateways)
     queue_depth = row.in_flight // clients
     workload: dict[str, Any] = {

@@ -192,7 +192,7 @@ class Group:
     first_osd
         For replicas, the OSD that CRUSH lists first. It leads if it is complete, wherever it is in `up`.
     recovered_one_in
-        Of the objects that clients store, one in so many is recovered here. 0: none.
+        Of the objects that clients store, one in this many is recovered here. 0: none.
     """
 
     def __init__(

@@ -170,7 +170,7 @@ class FaultPlan:
     group_objects_count: int | None = None
     #: Objects of each PG, where a measurement states them; None: those of the image, shape (groups,)
     group_objects: Sequence[int] | None = None
-    #: Of the objects that clients store, one in so many is recovered, and represents the others
+    #: Of the objects that clients store, one in this many is recovered, and represents the others
     recovered_one_in: int = 1
     #: Writes that each object of a prefilled image has had since the pool was made: entries in the logs of
     #: PGs. None: more than any log holds

@@ -115,7 +115,7 @@ class PathContext:
     def asked_shards(self, needed: Iterable[int]) -> list[int]:
         """Return the shards that a read asks for: those it needs, and others for which k answers suffice.
 
-        With `Models.extra_reads`, these are k and so many more, as far as there are up-to-date ones.
+        With `Models.extra_reads`, these are k and that many more, as far as there are up-to-date ones.
         """
         asked = list(needed)
         extra = self.models.extra_reads

@@ -45,7 +45,7 @@ def read_path(
     the primary from k shards. With `scope = "commit"` the lock is held until all shards have arrived,
     otherwise only during dispatch at the primary.
 
-    With `Models.extra_reads`, the primary asks for k and so many more shards, each at all rows that hold
+    With `Models.extra_reads`, the primary asks for k and that many more shards, each at all rows that hold
     wanted bytes. The read goes on once the wanted shards or any k have arrived. It decodes if a wanted one is
     late, at the cost of as many erasures as there are extra shards. Late answers cost as others do.
     """

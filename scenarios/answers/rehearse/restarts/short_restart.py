@@ -5,8 +5,8 @@ fewer objects, and logs are shorter. The share of objects written meanwhile stay
 the map and peering take as long as they do.
 
 Clients of buckets store new objects, so fewer are stored in the shorter time. If these are many, only one in
-so many is recovered. The gateway of the host stops with it. The host is down for longer than clients wait for
-another gateway.
+a fixed number is recovered. The gateway of the host stops with it. The host is down for longer than clients
+wait for another gateway.
 """
 
 import math
