@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.calibration.ssd.result import Floats, ServiceFit
+from stripesim.calibration.ssd.result import POOR_ERROR, Floats, ServiceFit
 from stripesim.calibration.ssd.time_fit import sample_of
 from stripesim.models.documents import toml_lines
 from stripesim.models.problems import TraceError
@@ -81,16 +81,43 @@ def drive_toml(
         "provenance": "given",
         "source": "one device was traced",
     }
-    channels = model.channels
     fitted_channels = _channels_entry(fits[0])
     if fitted_channels is not None:
         entries["channels"] = fitted_channels
-        channels = fitted_channels["value"]
+    channels = _channels(fits[0], model)
     for fit in fits:
         sizes = sample_of(trace, fit.operation, "service").size_bytes
         entries |= _line_entries(fit, sizes, channels)
         entries |= _NO_QUEUES[fit.operation]
     return "\n".join(_heading(fits, like) + _toml_lines(entries)) + "\n"
+
+
+def drive_warnings(
+    service: Sequence[ServiceFit], trace: BlockTrace, like: str = LIKE
+) -> list[str]:
+    """Warn of requests that the written drive serves in other times than the fitted lines.
+
+    Parameters are those of `drive_toml`. The limit is that of a poor fit.
+    """
+    fits = [fit for fit in service if fit.quantity == "service"]
+    model = ParameterSet(like).device() if fits else None
+    if not isinstance(model, SsdModel):
+        return []
+    channels = _channels(fits[0], model)
+    warnings = []
+    for fit in fits:
+        sizes = sample_of(trace, fit.operation, "service").size_bytes
+        in_parts = _line_of_parts(fit, sizes, channels)
+        worst = int(np.argmax(np.abs(in_parts.errors)))
+        error = float(in_parts.errors[worst])
+        if abs(error) > POOR_ERROR["mean"]:
+            longer = "longer" if error > 0 else "shorter"
+            warnings.append(
+                f"{trace.source}: on the drive of drive.toml, an idle {fit.operation} of "
+                f"{sizes[worst] / 1024:g} KiB takes {abs(error):.0%} {longer} than the fitted line: the "
+                "model serves large requests in parts, on several channels at a time"
+            )
+    return warnings
 
 
 def _preset_entries(
@@ -126,6 +153,12 @@ def _channels_entry(fit: ServiceFit) -> dict[str, Any] | None:
     return _fitted(channels, f"{source}; whole channels", interval)
 
 
+def _channels(fit: ServiceFit, preset: SsdModel) -> int:
+    """Return the fitted number of channels, or else that of the preset."""
+    entry = _channels_entry(fit)
+    return preset.channels if entry is None else int(entry["value"])
+
+
 def _heading(fits: Sequence[ServiceFit], like: str) -> list[str]:
     """Return comments that state the source of the numbers and which fits are poor."""
     lines = [
@@ -148,25 +181,15 @@ def _toml_lines(entries: _Entries) -> list[str]:
 def _line_entries(fit: ServiceFit, sizes: Floats, channels: int) -> _Entries:
     """Return base, slope and spread of one direction."""
     line = fit.isolated_line or fit.line
-    together, parts = _parts(sizes, channels)
-    split = bool((together > 1).any())
-    base_ns = line.base_ns
-    slope_ns = line.ns_per_byte
-    if split:
-        design = (
-            np.column_stack((np.ones(len(parts)), parts))
-            * _slowest(fit.factor_table, together)[:, None]
-        )
-        (base_ns, slope_ns), _ = scipy.optimize.nnls(design, line.mean_ns(sizes))
+    in_parts = _line_of_parts(fit, sizes, channels)
+    split = in_parts.is_split
     if fit.isolated_line:
         company = "overlapped no other"
     else:
         company = "may have waited for others inside the device"
     source = f"{fit.source}: {line.commands} {fit.operation}s that {company}, soft L1 of log(time / line)"
     if split:
-        off = float(
-            np.abs(design @ (base_ns, slope_ns) / line.mean_ns(sizes) - 1).max()
-        )
+        off = float(np.abs(in_parts.errors).max())
         source += (
             f"; for the parts that channels serve, off the line by at most {off:.0%}"
         )
@@ -176,10 +199,10 @@ def _line_entries(fit: ServiceFit, sizes: Floats, channels: int) -> _Entries:
     spread = f"{fit.source}: first {fit.train.commands} of {total} completed {fit.operation}s, time / line"
     return {
         f"{fit.operation}_base_ns": _fitted(
-            base_ns, source, None if split else line.base_ns_ci95
+            in_parts.base_ns, source, None if split else line.base_ns_ci95
         ),
         f"{fit.operation}_ns_per_byte": _fitted(
-            slope_ns, source, None if split else line.ns_per_byte_ci95
+            in_parts.ns_per_byte, source, None if split else line.ns_per_byte_ci95
         ),
         f"{fit.operation}_quantiles": {
             "factors": _rounded(fit.factor_table),
@@ -187,6 +210,32 @@ def _line_entries(fit: ServiceFit, sizes: Floats, channels: int) -> _Entries:
             "source": spread,
         },
     }
+
+
+class _LineOfParts(NamedTuple):
+    """Time of a part of a request on its channel, as a line over its size."""
+
+    base_ns: float
+    ns_per_byte: float
+    errors: Floats  #: Time of an idle request over that of the fitted line, less 1, shape (commands,)
+    is_split: bool  #: True if channels serve parts of any request
+
+
+def _line_of_parts(fit: ServiceFit, sizes: Floats, channels: int) -> _LineOfParts:
+    """Return the line over parts whose slowest part is nearest to the fitted line."""
+    line = fit.isolated_line or fit.line
+    together, parts = _parts(sizes, channels)
+    if not (together > 1).any():
+        return _LineOfParts(
+            line.base_ns, line.ns_per_byte, np.zeros(len(sizes)), is_split=False
+        )
+    design = (
+        np.column_stack((np.ones(len(parts)), parts))
+        * _slowest(fit.factor_table, together)[:, None]
+    )
+    (base_ns, ns_per_byte), _ = scipy.optimize.nnls(design, line.mean_ns(sizes))
+    errors = design @ (base_ns, ns_per_byte) / line.mean_ns(sizes) - 1
+    return _LineOfParts(float(base_ns), float(ns_per_byte), errors, is_split=True)
 
 
 def _parts(sizes: Floats, channels: int) -> tuple[Floats, Floats]:

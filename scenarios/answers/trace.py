@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from stripesim.calibration.ssd.drive import LIKE, drive_toml
+from stripesim.calibration.ssd.drive import LIKE, drive_toml, drive_warnings
 from stripesim.calibration.trace_fit import TraceFit
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.answer import Answer
@@ -77,8 +77,12 @@ def answer_of_fit(
             for fit in fitted.service
         }
 
+    warnings = []
+    if isinstance(trace, BlockTrace):
+        warnings = drive_warnings(fitted.service, trace, like)
     return Answer(
         document=fitted.to_json(),
+        warnings=warnings,
         shown=[fitted.summary()],
         saved_as="trace-fit.json",
         files=files,

@@ -17,6 +17,7 @@ from stripesim.api import (
     run,
     write_fit,
 )
+from stripesim.scenarios.answers.trace import answer_of_fit
 from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace
 from support.messages import states
 
@@ -43,11 +44,16 @@ image_bytes = "1GiB"
 """
 
 
-def trace_of(sizes: np.ndarray, sigma: float) -> BlockTrace:
+def trace_of(
+    sizes: np.ndarray,
+    sigma: float,
+    base_ns: float = BASE_NS,
+    ns_per_byte: float = NS_PER_BYTE,
+) -> BlockTrace:
     """Commands of a drive of known service times, each alone on it."""
     rng = np.random.default_rng(1)
     factor = np.exp(rng.normal(-sigma * sigma / 2, sigma, len(sizes)))
-    taken = np.rint((BASE_NS + NS_PER_BYTE * sizes) * factor).astype(np.int64)
+    taken = np.rint((base_ns + ns_per_byte * sizes) * factor).astype(np.int64)
     start = np.cumsum(np.concatenate(([0], taken[:-1] + 10_000)))
     rows = pl.DataFrame(
         {
@@ -88,6 +94,18 @@ def one_size() -> tuple[TraceFit, BlockTrace]:
     """Return the fit of a small trace of one size, and the trace."""
     trace = trace_of(np.full(400, 4096), 0.2)
     return fit_trace(trace), trace
+
+
+def test_a_drive_off_the_fitted_line_is_warned_of() -> None:
+    # 20 µs and 4 ns per byte: 151 µs for 32 KiB. Channels serve 64 and 128 KiB in parts of 32 KiB, side by
+    # side, while the drive of the trace takes two and four times as long.
+    sizes = np.repeat([4096, 16_384, 32_768, 65_536, 131_072], 800)
+    np.random.default_rng(3).shuffle(sizes)
+    for chosen, is_warned in ((sizes, True), (sizes[sizes <= 16_384], False)):
+        trace = trace_of(chosen, 0.05, base_ns=20_000.0, ns_per_byte=4.0)
+        warnings = answer_of_fit(fit_trace(trace), trace).warnings
+        assert bool(warnings) == is_warned
+        assert all("KiB takes" in line for line in warnings)
 
 
 def test_parameters_missing_from_the_trace_are_marked_assumed(
