@@ -328,7 +328,7 @@ class _S3Mix:
 
 
 class _PlannedSample:
-    """A planned sample of one workload: the mean demand by role for each view of the placement groups."""
+    """A planned sample of one workload: the mean demand by role of a request, for each view of its group."""
 
     def __init__(
         self, pool: Pool, mix: Mix, compiled: CompiledGraphs | None = None
@@ -336,14 +336,17 @@ class _PlannedSample:
         book = pool.book()
         self._pool = pool
         self._client_rows = book.bindings
-        self._by_view: dict[int, FloatArray] = {}
+        roles_count = book.bindings.shape[1]
+        self._by_view = {
+            view: np.zeros(roles_count) for view in np.unique(pool.views).tolist()
+        }
         for workload, share in _directions(mix.workload):
             directed = replace(mix, workload=workload)
-            for view, by_role in _demands_by_view(
-                pool, book, directed, compiled
-            ).items():
-                before = self._by_view.get(view, 0.0)
-                self._by_view[view] = before + share * by_role
+            met = _demands_by_view(pool, book, directed, compiled)
+            # The sample may not meet views that few placement groups have.
+            mean: FloatArray = np.mean(list(met.values()), axis=0)
+            for view in self._by_view:
+                self._by_view[view] += share * met.get(view, mean)
         self._bound = self._bound_groups()
         self._away_fractions = self._fractions_of_clients_away()
 
@@ -375,8 +378,7 @@ class _PlannedSample:
         demands_ns = np.zeros(len(self._pool.cluster.resources))
         for view, by_role in self._by_view.items():
             groups = np.flatnonzero(self._pool.views == view)
-            weights = group_weights[groups] / group_weights[groups].sum()
-            self._add(demands_ns, by_role, groups, weights)
+            self._add(demands_ns, by_role, groups, group_weights[groups])
         return demands_ns
 
     def by_group(self, group_weights: FloatArray, per_demand: FloatArray) -> FloatArray:
@@ -384,11 +386,10 @@ class _PlannedSample:
         sums = np.zeros(self._pool.cluster.groups)
         for view, by_role in self._by_view.items():
             groups = np.flatnonzero(self._pool.views == view)
-            weights = group_weights[groups] / group_weights[groups].sum()
             for role in np.flatnonzero(by_role > 0).tolist():
                 bound = self._bound[role][groups]
                 of_resource = np.where(bound >= 0, per_demand[bound], 0.0)
-                used = weights * self._use_of(role, groups)
+                used = group_weights[groups] * self._use_of(role, groups)
                 sums[groups] += by_role[role] * used * of_resource
         return sums
 
@@ -406,9 +407,8 @@ class _PlannedSample:
         )
         for group in samples.tolist():
             loads_ns = np.zeros(len(servers))
-            by_role = self._by_view.get(int(self._pool.views[group]))
-            if by_role is not None:
-                self._add(loads_ns, by_role, np.array([group]), np.ones(1))
+            by_role = self._by_view[int(self._pool.views[group])]
+            self._add(loads_ns, by_role, np.array([group]), np.ones(1))
             highest_ns = np.zeros(kinds_count)
             np.maximum.at(highest_ns, kind_of, loads_ns / servers)
             totals_ns += highest_ns
@@ -465,10 +465,16 @@ class _PlannedSample:
 def _directions(
     workload: Workload | SyntheticLoops,
 ) -> list[tuple[Workload | SyntheticLoops, float]]:
-    """Divide a mix of reads and writes into both, with their shares, of which a drawn sample has others."""
+    """Divide a mix of reads and writes into both, with their shares, of which a drawn sample has others.
+
+    A sample does not end with the requests of a run, which may be fewer.
+    """
     load = getattr(workload, "workload", None)
-    if not isinstance(load, Synthetic) or load.read_fraction in (0.0, 1.0):
+    if not isinstance(load, Synthetic):
         return [(workload, 1.0)]
+    load = replace(load, requests=None)
+    if load.read_fraction in (0.0, 1.0):
+        return [(load.start(), 1.0)]
     return [
         (replace(load, read_fraction=1.0).start(), load.read_fraction),
         (replace(load, read_fraction=0.0).start(), 1 - load.read_fraction),
@@ -478,7 +484,7 @@ def _directions(
 def _demands_by_view(
     pool: Pool, book: Book, mix: Mix, compiled: CompiledGraphs | None
 ) -> dict[int, FloatArray]:
-    """Plan requests of a workload; return the mean demand by role [ns] for each view of placement groups."""
+    """Plan requests of a workload; return the mean demand by role [ns] of those that meet each view."""
     graphs = PoolGraphs(pool, book, compiled=compiled)
     planner = RequestPlanner(
         pool, book, mix.workload, prefilled=mix.prefilled, graphs=graphs
@@ -490,11 +496,14 @@ def _demands_by_view(
     requests = int(planner.planned.owners.max(initial=-1)) + 1
     views = pool.views[chunk.groups]
     shares = pool.cluster.delay_shares(pool.primaries)
+    # A request that crosses objects is one of each.
+    objects = len(views) / max(1, requests)
     return {
-        view: _role_demands(
+        view: objects
+        / np.count_nonzero(views == view)
+        * _role_demands(
             book, chunk.templates[views == view], shares, mix.stripes_in_flight
         )
-        / requests
         for view in np.unique(views).tolist()
     }
 

@@ -234,6 +234,22 @@ def test_a_run_that_is_known_to_be_too_short_is_not_simulated_first(
     assert (result.length, result.sha256) == (other.length, other.sha256)
 
 
+@pytest.mark.parametrize("requests", [1, 5000])
+def test_each_group_of_a_degraded_pool_counts_by_its_own_requests(requests):
+    """Given groups that lack an OSD in different places, whose writes hold their lock as long as others.
+
+    One request meets one such group, and all of them were taken to go where it goes.
+    """
+    small = {"hosts": 7, "osds_per_host": 2, "pg_num": 16}
+    load = {"ops": ["write"], "requests": requests, "image_bytes": "1TB"}
+    of_whole = scenario_of(small, load, ["rs:4,2"])
+    degraded = scenario_of(small, load, ["rs:4,2"], degraded={"missing_osds": [2]})
+    locks = "placement group locks"
+
+    healthy = bound_of(of_whole, "rs:4,2", locks)
+    assert bound_of(degraded, "rs:4,2", locks) == pytest.approx(healthy, rel=0.05)
+
+
 def test_a_rate_above_the_lowest_bound_is_refused_by_its_check():
     # Given a cluster at its bound, whose rate is multiplied by two.
     load = {"ops": ["read"], "queue_depth": 16, "requests": 20_000}
