@@ -101,9 +101,11 @@ def window_of(
     complete = bool(done.all())
     last_ns = float(requested.issued_ns[-1] if complete else run_end_ns)
     if not is_steady:
-        if requested.completed_ns[done].min() > last_ns:
-            # One request, or all at nearly one moment: their rate is over the time that they took.
-            last_ns = float(run_end_ns)
+        completed_ns = requested.completed_ns[done]
+        if completed_ns.min() > last_ns:
+            # One request, or all at nearly one moment: their rate is over the time that they took. OSDs
+            # may work on after the last reply.
+            last_ns = float(completed_ns.max())
         return Window(0.0, last_ns, True, 0.0)
     order = np.argsort(requested.completed_ns[done], kind="stable")
     times = requested.completed_ns[done][order].astype(np.float64)
