@@ -14,10 +14,13 @@ from stripesim.scenarios.answers.durability.durability import (
     lifetime_of,
 )
 from stripesim.scenarios.answers.plan.candidate_runs import nines_of
+from stripesim.scenarios.clusters.cluster import import_cluster
+from stripesim.scenarios.clusters.scenario import scenario_of, write_scenario
 from stripesim.scenarios.forms.rebuild import RATE_OBJECTS, idle_rebuild
-from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.sim.durability.system import YEAR_S
 from support.messages import states
+from support.reports import report, write_report
 
 CLUSTERED = """
 schemes = ["rs:8,2"]
@@ -303,6 +306,30 @@ def test_a_scenario_of_durability_alone_cannot_be_run(tmp_path, command):
     status, _, err = command("durability", str(path))
     assert status == 2
     assert "[durability]" in err
+
+
+def test_bursts_strike_the_racks_of_a_crush_map(tmp_path):
+    # Six hosts in three racks, a copy in each rack.
+    document = report(rule=(("chooseleaf_firstn", 0, "rack"),))
+    cluster = import_cluster([write_report(tmp_path, document)])
+    path = tmp_path / "data.toml"
+    write_scenario(scenario_of(cluster, cluster.pools[0], "data.crush"), path)
+
+    def struck(unit, units):
+        burst = {"name": "b", "unit": unit, "units": units, "per_year": 1}
+        spec = {"afr": 0.02, "repair_bytes_per_s": 1e8, "bursts": [burst]}
+        text = json.dumps(spec).replace('": ', '"= ')
+        scenario = load_scenario(path, sets=[f"durability={text}"])
+        (row,) = estimate_durability(scenario, method="burst")["rows"]
+        (of_burst,) = row["bursts"]
+        return of_burst["loss_probability"], of_burst["unavailable_share"]
+
+    assert struck("rack", 1) == (0, 0)
+    # One copy of three is left, and clients need two.
+    assert struck("rack", 2) == (0, 1)
+    assert struck("rack", 3) == (1, 1)
+    with pytest.raises(ScenarioError, match=r"bursts.unit: got .* in no datacenter"):
+        struck("site", 1)
 
 
 def test_ageing_drives_have_no_chain(tmp_path, command):

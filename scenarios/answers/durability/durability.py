@@ -15,7 +15,12 @@ from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import drive_reads, made_from, repair_warning
-from stripesim.scenarios.cells.placement import drive_bytes_of_hosts, hosts_of_osds_in
+from stripesim.scenarios.cells.placement import (
+    CRUSH_TYPES,
+    crush_of,
+    drive_bytes_of_hosts,
+    hosts_of_osds_in,
+)
 from stripesim.scenarios.forms.capacity import (
     drives_of,
     stored_per_client_byte,
@@ -408,10 +413,18 @@ def _mixed_drives(scenario: Scenario) -> list[str]:
 
 
 def _buckets(scenario: Scenario, osd_hosts: Ints) -> dict[str, Ints]:
-    """Return the rack and the site of each drive, for a cluster that has them and no CRUSH map."""
+    """Return the rack and the site of each drive, for a cluster that has them.
+
+    Of a CRUSH map, only those that bursts strike.
+    """
     cluster = scenario.cluster
     if cluster.crush_map is not None:
-        return {}
+        assert scenario.durability is not None
+        return {
+            burst.unit: _buckets_of_map(scenario, index, burst.unit, len(osd_hosts))
+            for index, burst in enumerate(scenario.durability.bursts)
+            if burst.unit in ("rack", "site")
+        }
     names = {"rack": cluster.rack_names, "site": cluster.site_names}
     numbers = {
         unit: np.unique(of_hosts, return_inverse=True)[1].astype(np.int32)
@@ -419,6 +432,25 @@ def _buckets(scenario: Scenario, osd_hosts: Ints) -> dict[str, Ints]:
         if of_hosts is not None
     }
     return {unit: of_hosts[osd_hosts] for unit, of_hosts in numbers.items()}
+
+
+def _buckets_of_map(scenario: Scenario, index: int, unit: str, drives: int) -> Ints:
+    """Return the rack or site in the CRUSH map of each drive. Those of OSDs that are out do not count."""
+    bucket_type = CRUSH_TYPES.get(unit, unit)
+    names = crush_of(scenario).domains(bucket_type)
+    osds_in = np.flatnonzero(hosts_of_osds_in(scenario)[:drives] >= 0).tolist()
+    outside = [osd for osd in osds_in if osd not in names]
+    if outside:
+        got = f'"{unit}" with osd.{outside[0]} in no {bucket_type} of cluster.crush_map'
+        wanted = f"a map with each OSD in a {bucket_type}"
+        raise scenario.problem(f"durability.bursts.{index}.unit", got, wanted)
+    numbers = {
+        name: number
+        for number, name in enumerate(dict.fromkeys(names[osd] for osd in osds_in))
+    }
+    of_osds = np.zeros(drives, dtype=np.int32)
+    of_osds[osds_in] = [numbers[names[osd]] for osd in osds_in]
+    return of_osds
 
 
 def _stored(
