@@ -34,6 +34,7 @@ from stripesim.scenarios.forms.rebuild import (
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec
 from stripesim.scenarios.schema.units import bytes_text, duration_text
+from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.durability.assess import (
     METHODS,
     Method,
@@ -309,7 +310,8 @@ def described_system(
         models = build_models(scenario)
         pool = build_pool(scenario, parse_scheme(scheme), models)
         cluster = pool.cluster
-        groups = cluster.acting.astype(np.int32)
+        acting = cluster.acting
+        groups = np.where(acting == NO_OSD, -1, acting).astype(np.int32)
         at_once = spec.groups_at_once or groups_at_once(scenario, scheme)
         drives = len(cluster.osd_hosts)
         units["host"] = cluster.osd_hosts.astype(np.int32)
