@@ -17,7 +17,11 @@ from stripesim.scenarios.answers.plan.candidate_runs import nines_of
 from stripesim.scenarios.clusters.cluster import import_cluster
 from stripesim.scenarios.clusters.scenario import scenario_of, write_scenario
 from stripesim.scenarios.forms.rebuild import RATE_OBJECTS, idle_rebuild
-from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
+from stripesim.scenarios.schema.scenario import (
+    load_scenario,
+    parse_scenario,
+    scenario_from,
+)
 from stripesim.sim.durability.system import YEAR_S
 from support.messages import states
 from support.reports import report, write_report
@@ -330,6 +334,31 @@ def test_bursts_strike_the_racks_of_a_crush_map(tmp_path):
     assert struck("rack", 3) == (1, 1)
     with pytest.raises(ScenarioError, match=r"bursts.unit: got .* in no datacenter"):
         struck("site", 1)
+
+
+@pytest.mark.parametrize("method", ["splitting", "burst", "history"])
+def test_a_hole_of_crush_is_a_missing_shard(method):
+    # CRUSH seldom takes the small sixth OSD, so that some groups have a hole and tolerate one more loss.
+    sizes = ((5, "4TB"), (1, "20GB"))
+    hosts = [{"count": 1, "osds": n, "drive_bytes": size} for n, size in sizes]
+    burst = {"name": "b", "unit": "drive", "units": 2, "per_year": 1}
+    rates = {"afr": 0.02, "repair_bytes_per_s": 1e8, "drive_bytes": 1e12}
+    scenario = scenario_from(
+        {
+            "schemes": ["rs:4,2"],
+            "cluster": {
+                "hosts": hosts,
+                "failure_domain_erasure": "osd",
+                "pg_num": 64,
+            },
+            "durability": {**rates, "bursts": [burst]},
+        }
+    )
+    (row,) = estimate_durability(scenario, method=method, walks=200)["rows"]
+    assert 0 < row["loss_probability"] < 1
+    if method == "burst":
+        # Two of the five large drives destroy a group with a hole, a large and the small one none.
+        assert row["bursts"][0]["loss_probability"] == pytest.approx(10 / 15)
 
 
 def test_ageing_drives_have_no_chain(tmp_path, command):

@@ -34,6 +34,7 @@ from stripesim.scenarios.forms.rebuild import (
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec
 from stripesim.scenarios.schema.units import bytes_text, duration_text
+from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.durability.assess import (
     METHODS,
     Method,
@@ -360,6 +361,7 @@ def _placed_by_crush(
     cluster = pool.cluster
     drives = len(cluster.osd_hosts)
     hosts = cluster.osd_hosts.astype(np.int32)
+    acting = cluster.acting
     stored = _stored(
         scenario,
         drives_of(scenario, models).osd_bytes,
@@ -378,7 +380,7 @@ def _placed_by_crush(
         stored,
         reads,
         units={"host": hosts, **_buckets(scenario, hosts)},
-        groups=cluster.acting.astype(np.int32),
+        groups=np.where(acting == NO_OSD, -1, acting).astype(np.int32),
         groups_at_once=spec.groups_at_once or groups_at_once(scenario, scheme),
         warning=warning,
     )
