@@ -73,9 +73,9 @@ def parse_scheme(text: str) -> RedundancyScheme:
         # Its message names the author's file.
         raise
     except SchemeError as error:
-        detail = f"got {text!r}: {error}"
         problem = error.problems[0]
         number = problem.place.rpartition(": ")[2]
+        detail = f"got {text!r}: {number}: {problem.said}"
         wanted = f"{number} of {problem.wanted}"
         raise SchemeError(Problem(key="scheme", detail=detail, wanted=wanted)) from None
 

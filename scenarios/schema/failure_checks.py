@@ -487,9 +487,14 @@ def _bursts(scenario: ScenarioKeys, spec: DurabilitySpec) -> Iterator[KeyProblem
         "rack": cluster.rack_names,
         "site": cluster.site_names,
     }
+    seen: set[str] = set()
     for index, burst in enumerate(spec.bursts):
         key = f"durability.bursts.{index}"
         unit = burst.unit
+        if burst.name in seen:
+            wanted = "a name that no other burst has, since results name them"
+            yield problem(f"{key}.name", f'"{burst.name}"', wanted)
+        seen.add(burst.name)
         if not crush and unit != "drive":
             wanted = f'"drive", because a {spec.placement} pool has no other units'
             yield problem(f"{key}.unit", f'"{unit}"', wanted)

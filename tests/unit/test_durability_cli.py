@@ -207,6 +207,14 @@ def test_a_rack_that_goes_down_takes_groups_below_min_size_with_it():
             "durability.scrub_interval_s",
         ),
         (("afr", "arf"), 'unknown key "arf" ... "afr"'),
+        (
+            (
+                "afr = 0.05",
+                'afr = 0.05\nbursts = [{name = "b", unit = "drive", per_year = 1.0},'
+                ' {name = "b", unit = "drive", units = 2, per_year = 0.1}]',
+            ),
+            'name: got "b", wanted a name that no other burst has',
+        ),
     ],
 )
 def test_errors_name_their_key(change, said):
@@ -334,6 +342,10 @@ def test_bursts_strike_the_racks_of_a_crush_map(tmp_path):
     assert struck("rack", 3) == (1, 1)
     with pytest.raises(ScenarioError, match=r"bursts.unit: got .* in no datacenter"):
         struck("site", 1)
+    with pytest.raises(
+        ScenarioError, match=r"bursts.units: got 4 racks, wanted at most 3"
+    ):
+        struck("rack", 4)
 
 
 @pytest.mark.parametrize("method", ["splitting", "burst", "history"])

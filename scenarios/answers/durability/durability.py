@@ -1,6 +1,6 @@
 """Answer a scenario's `[durability]`: build the systems, choose the methods, assemble the document."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, Final, Literal, NamedTuple
 
@@ -375,11 +375,13 @@ def _placed_by_crush(
         block_bytes = models.store.min_alloc_bytes
         reads = drive_reads(pool.scheme, unit_bytes, block_bytes)
         warning = repair_warning(pool.scheme, unit_bytes, block_bytes)
+    units = {"host": hosts, **_buckets(scenario, hosts)}
+    _check_bursts(scenario, spec, {"drive": np.arange(drives, dtype=np.int32), **units})
     return _PlacedData(
         drives,
         stored,
         reads,
-        units={"host": hosts, **_buckets(scenario, hosts)},
+        units=units,
         groups=np.where(acting == NO_OSD, -1, acting).astype(np.int32),
         groups_at_once=spec.groups_at_once or groups_at_once(scenario, scheme),
         warning=warning,
@@ -412,6 +414,18 @@ def _mixed_drives(scenario: Scenario) -> list[str]:
         f"Drives of {bytes_text(min(sizes))} to {bytes_text(max(sizes))} count as equal ones, "
         "with one time to rebuild: a larger drive holds more and takes longer, a smaller one less."
     ]
+
+
+def _check_bursts(
+    scenario: Scenario, spec: DurabilitySpec, units: Mapping[str, Ints]
+) -> None:
+    """Check that no burst strikes more units than there are. Of clusters without a map, the schema does."""
+    for index, burst in enumerate(spec.bursts):
+        count = len(np.unique(units[burst.unit]))
+        if burst.units > count:
+            got = f"{burst.units} {burst.unit}s"
+            wanted = f"at most {count}, which is all of them"
+            raise scenario.problem(f"durability.bursts.{index}.units", got, wanted)
 
 
 def _buckets(scenario: Scenario, osd_hosts: Ints) -> dict[str, Ints]:
