@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,53 +102,64 @@ def record_duration_errors(result: StudyResult) -> dict[str, dict[str, int]]:
 def record_errors(result: StudyResult) -> None:
     """Write the errors on held-out rows, from which predictions take the width of their intervals."""
     clusters = {row.id: row.cluster for row in load()[0]}
-    utilisations = dict(result.rows.select("row_id", "utilisation").iter_rows())
-    errors = []
-    for entry in result.ledger.entries:
-        claim, simulated = entry.claim, entry.simulated
-        if claim.role != "held-out" or not isinstance(simulated, float):
-            continue
-        assert isinstance(claim.published, float), claim.id
-        row_id = claim.id.rpartition(":")[0]
-        error = HeldOutError(
-            id=claim.id,
-            cluster=clusters[row_id],
-            kind=KIND_OF_METRIC[claim.metric],
-            calibrated=True,
-            utilisation=utilisations[row_id],
-            measured_over_simulated=claim.published / simulated,
-        )
-        errors.append(error)
-    path = Path(model_errors.__file__).with_name(model_errors.FILE)
-    path.write_text(errors_text([*errors, *errors_on_new_clusters()]), encoding="utf-8")
-    print(f"wrote {path}")
+    errors = errors_of_study(result, clusters, KIND_OF_METRIC, calibrated=True)
+    write_errors(model_errors.FILE, [*errors, *errors_on_new_clusters()])
 
 
 def record_object_errors(result: StudyResult) -> None:
     """Write the errors of held-out rates of objects, on which the intervals of predictions are tested."""
-    clusters = {row.id: row.hardware for row in object_rows()}
+    # The first row of a cluster names it.
+    first_rows: dict[str, str] = {}
+    clusters = {
+        row.id: first_rows.setdefault(row.hardware, row.id) for row in object_rows()
+    }
+    kinds = {"rate": "rate", "throughput": "rate"}
+    errors = errors_of_study(result, clusters, kinds, calibrated=False)
+    write_errors(model_errors.OBJECTS_FILE, errors)
+
+
+def errors_of_study(
+    result: StudyResult,
+    clusters: Mapping[str, str],
+    kinds: Mapping[str, Any],
+    *,
+    calibrated: bool,
+) -> Iterator[HeldOutError]:
+    """Yield the errors of the held-out claims on rows, each `<row id>` or `<row id>:<metric>`.
+
+    Parameters
+    ----------
+    result
+        The study, whose rows have an id and a utilisation.
+    clusters
+        Cluster of each row, by id.
+    kinds
+        Kind of each metric. Claims of others are left out.
+    calibrated
+        True if a fit has seen other rows of the clusters.
+    """
     utilisations = dict(result.rows.select("row_id", "utilisation").iter_rows())
-    errors = []
     for entry in result.ledger.entries:
         claim, simulated = entry.claim, entry.simulated
-        is_rate = claim.metric in ("rate", "throughput") and claim.id in clusters
-        if claim.role != "held-out" or not is_rate or not isinstance(simulated, float):
+        row_id = claim.id.partition(":")[0]
+        if claim.role != "held-out" or not isinstance(simulated, float):
+            continue
+        if row_id not in clusters or claim.metric not in kinds:
             continue
         assert isinstance(claim.published, float), claim.id
-        # The ids of a cluster's rows follow one another, so the first one names it.
-        cluster = next(
-            key for key, hardware in clusters.items() if hardware == clusters[claim.id]
-        )
-        error = HeldOutError(
+        yield HeldOutError(
             id=claim.id,
-            cluster=cluster,
-            kind="rate",
-            calibrated=False,
-            utilisation=utilisations[claim.id],
+            cluster=clusters[row_id],
+            kind=kinds[claim.metric],
+            calibrated=calibrated,
+            utilisation=utilisations[row_id],
             measured_over_simulated=claim.published / simulated,
         )
-        errors.append(error)
-    path = Path(model_errors.__file__).with_name(model_errors.OBJECTS_FILE)
+
+
+def write_errors(file: str, errors: Iterable[HeldOutError]) -> None:
+    """Write a file of errors of the package."""
+    path = Path(model_errors.__file__).with_name(file)
     path.write_text(errors_text(errors), encoding="utf-8")
     print(f"wrote {path}")
 
