@@ -403,12 +403,8 @@ def capacity_of(
 
 def _most_on_a_host(pool: Pool) -> int:
     """Return the most shards of one placement group on one host [count]."""
-    acting = pool.cluster.acting
-    held = acting != NO_OSD
-    hosts = pool.cluster.osd_hosts[np.where(held, acting, 0)]
-    together = (
-        (hosts[:, :, None] == hosts[:, None, :]) & held[:, :, None] & held[:, None, :]
-    )
+    hosts = pool.cluster.hosts_of_shards(pool.cluster.acting)
+    together = (hosts[:, :, None] == hosts[:, None, :]) & (hosts >= 0)[:, :, None]
     return int(together.sum(axis=2).max())
 
 

@@ -648,6 +648,11 @@ class Cluster:
             )
         return rows
 
+    def hosts_of_shards(self, acting: IntArray) -> IntArray:
+        """Return the host of each shard of acting sets, -1 where a shard has no OSD, of the same shape."""
+        present = acting != NO_OSD
+        return np.where(present, self.osd_hosts[np.where(present, acting, 0)], -1)
+
     def host_resource(self, hosts: IntArray, kind: str) -> IntArray:
         """Return the resource index of one kind for each host in an array."""
         if self.one_network:

@@ -240,11 +240,7 @@ def _remote_bytes(
 ) -> tuple[float, float]:
     """Return the bytes of an object's first shards outside the primary: in total, and on other hosts."""
     acting = pool.cluster.acting
-    hosts = np.where(
-        acting == NO_OSD,
-        -1,
-        pool.cluster.osd_hosts[np.where(acting == NO_OSD, 0, acting)],
-    )
+    hosts = pool.cluster.hosts_of_shards(acting)
     homes = hosts[np.arange(len(acting)), pool.primaries][:, None]
     is_remote = (hosts != homes)[:, :shards_count].sum(axis=1).mean()
     return (shards_count - 1) * float(shard_bytes), float(is_remote) * shard_bytes

@@ -3,13 +3,10 @@
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from stripesim.scenarios.answers.rehearse.restarts.moments import ShortRestart
 from stripesim.scenarios.cells.build import CellInputs
 from stripesim.sim.ceph.clients.objects import S3Load
 from stripesim.sim.ceph.clients.workload import SyntheticLoops, SyntheticStream
-from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.gateway.paths import WRITING_OPS
 
 
@@ -33,10 +30,7 @@ def recovered_share(
     updates = _index_updates(load, restart, downtime_s)
     if not recovered or not updates.of_run:
         return restart.part.objects
-    acting = gateways.index_acting
-    held = acting != NO_OSD
-    hosts = inputs.pool.cluster.osd_hosts[np.where(held, acting, 0)]
-    on_host = held & (hosts == host)
+    on_host = inputs.pool.cluster.hosts_of_shards(gateways.index_acting) == host
     shards_share = float(on_host.any(axis=1).mean())
     # Places of objects have a shard each, so a run may reach fewer shards than there are.
     shards = len(gateways.index_groups)
