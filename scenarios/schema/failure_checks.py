@@ -15,6 +15,7 @@ from stripesim.scenarios.schema.problems import KeyProblem, problem
 from stripesim.scenarios.schema.tables import (
     CHANGE_KEYS,
     AgeingSpec,
+    BurstSpec,
     ChangeSpec,
     DrawnSpec,
     DurabilitySpec,
@@ -480,6 +481,11 @@ def _lifetime(spec: AgeingSpec) -> Iterator[KeyProblem]:
             )
 
 
+def too_many_units(burst: BurstSpec, count: int) -> tuple[str, str]:
+    """Return what a burst of more units than there are got, and what is wanted."""
+    return f"{burst.units} {burst.unit}s", f"at most {count}, which is all of them"
+
+
 def _bursts(scenario: ScenarioKeys, spec: DurabilitySpec) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     crush = spec.placement == "crush"
@@ -512,7 +518,4 @@ def _bursts(scenario: ScenarioKeys, spec: DurabilitySpec) -> Iterator[KeyProblem
             if crush:
                 count = domain_count(scenario, {"drive": "osd"}.get(unit, unit))
             if count is not None and burst.units > count:
-                got = f"{burst.units} {unit}s"
-                yield problem(
-                    f"{key}.units", got, f"at most {count}, which is all of them"
-                )
+                yield problem(f"{key}.units", *too_many_units(burst, count))

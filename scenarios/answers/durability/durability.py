@@ -31,6 +31,7 @@ from stripesim.scenarios.forms.rebuild import (
     groups_at_once,
     simulated_rate,
 )
+from stripesim.scenarios.schema.failure_checks import too_many_units
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec
 from stripesim.scenarios.schema.units import bytes_text, duration_text
@@ -423,9 +424,9 @@ def _check_bursts(
     for index, burst in enumerate(spec.bursts):
         count = len(np.unique(units[burst.unit]))
         if burst.units > count:
-            got = f"{burst.units} {burst.unit}s"
-            wanted = f"at most {count}, which is all of them"
-            raise scenario.problem(f"durability.bursts.{index}.units", got, wanted)
+            raise scenario.problem(
+                f"durability.bursts.{index}.units", *too_many_units(burst, count)
+            )
 
 
 def _buckets(scenario: Scenario, osd_hosts: Ints) -> dict[str, Ints]:

@@ -48,11 +48,10 @@ def sentences_of_failures(document: Row) -> list[str]:
             continue
         worst = max(hit, key=lambda row: (row[f"bytes_{name}"], row[f"pgs_{name}"]))
         verb = "leaves" if len(hit) == 1 else "leave"
-        count = worst[f"pgs_{name}"]
-        noun = "group" if count == 1 else "groups"
+        groups = counted_text(worst[f"pgs_{name}"], "group")
         sentences.append(
             f"{len(hit)} of {len(rows)} failures {verb} placement groups {words}. "
-            f"Most: {failure_name(worst)}, {count:,} {noun} with "
+            f"Most: {failure_name(worst)}, {groups} with "
             f"{bytes_text(worst[f'bytes_{name}'])}."
         )
     undersized = [row for row in rows if row["pgs_undersized"]]

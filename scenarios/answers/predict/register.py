@@ -126,8 +126,9 @@ class ScenarioPrediction:
     @property
     def warnings(self) -> list[str]:
         """Warnings of the run, and of rows that may be beyond their intervals."""
-        is_of_objects = self.result.is_of_objects and self.rows
-        tested = [tested_on_objects()] if is_of_objects else []
+        tested = []
+        if self.result.is_of_objects and self.rows:
+            tested.append(tested_on_objects())
         queues = map(_queue_warning, self._may_saturate())
         return [*self.result.warnings, *tested, *queues]
 
