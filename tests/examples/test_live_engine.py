@@ -407,6 +407,31 @@ def test_the_page_and_the_command_find_the_same_resources_busy(chrome, page, com
     assert member_words(document["rows"][0]["bottleneck"]) in shown
 
 
+def test_a_rate_that_saturates_the_cluster_is_said(chrome, page, command):
+    chrome.get(page.as_uri())
+    _answered(chrome)
+    said = chrome.find_element("id", "saturated")
+    # 32 requests in flight: a closed loop offers no rate.
+    assert not said.is_displayed()
+    _choose(chrome, "requests", live_engine.REQUESTS)
+    _choose(chrome, "loop", 1)
+    # 10,000 requests/s.
+    assert not said.is_displayed()
+    # 100,000 requests/s.
+    _choose(chrome, "rate", 40)
+    words = said.text.split()
+    served, offered = (float(words[at].replace(",", "")) for at in (2, 4))
+    text = chrome.find_element("id", "command").text.replace("\\\n", "")
+    status, out, err = command(*shlex.split(text)[1:])
+    assert status == 0, err
+    (row,) = json.loads(out)["rows"]
+    assert row["saturated"]
+    assert offered == pytest.approx(row["offered_iops"], rel=1e-3)
+    # The command's rate is that until the last completion, the page's until the last arrival.
+    assert served == pytest.approx(row["iops"], rel=0.1)
+    assert said.text.startswith("Saturated: serves ")
+
+
 def test_the_longest_name_of_a_busy_resource_is_inside_its_picture(chrome, page):
     chrome.get(page.as_uri())
     _answered(chrome)

@@ -66,6 +66,16 @@ globalThis.charts = (() => {
     return { latencies, mean_ns, at, rate: latencies.length / (stop_ns - start_ns) * 1e9, stop_ns };
   }
 
+  // What an open loop offers and the cluster serves [requests/s] until the last arrival, if the cluster falls behind, as
+  // `offered_load` in `sim/observe/window.py`; otherwise null.
+  function saturation(result, saturatedBelow) {
+    const issued = result.issued_ns.length;
+    const last_ns = result.issued_ns.reduce((most, one) => Math.max(most, one), 0);
+    const served = result.completed_ns.filter((completed) => completed <= last_ns).length;
+    if (served >= saturatedBelow * issued || issued - served <= 10 + 4 * Math.sqrt(issued)) return null;
+    return { offered: issued / last_ns * 1e9, served: served / last_ns * 1e9 };
+  }
+
   // Disciplines of resources, as in `sim/engine/program.py`.
   const POOL = 2, GATE = 3;
 
@@ -119,5 +129,5 @@ globalThis.charts = (() => {
     return `${svg}</svg>`;
   }
 
-  return { bars, busy, busyKinds, dots, path, percentiles, plot, short, summary, three };
+  return { bars, busy, busyKinds, dots, path, percentiles, plot, saturation, short, summary, three };
 })();

@@ -32,6 +32,7 @@ from stripesim.sim.engine.draws import seed_state
 from stripesim.sim.engine.program import Program
 from stripesim.sim.kernels import empty_program
 from stripesim.sim.observe.resource_words import member_words
+from stripesim.sim.observe.window import SATURATED_BELOW
 from stripesim.sim.run import planned_program
 
 PARTS = Path(__file__).resolve().parent
@@ -266,6 +267,7 @@ def engine_page() -> str:
     data = {
         "scenario": SCENARIO,
         "requests": REQUESTS,
+        "saturated_below": SATURATED_BELOW,
         # Pairs, because JavaScript sorts keys that look like numbers.
         "loads": {key: list(values.items()) for key, values in LOADS.items()},
         "hardware": {key: list(values.items()) for key, values in HARDWARE.items()},
