@@ -88,7 +88,7 @@ class SurvivalFit:
         nearest = min(fit.ks for fit in self.fits)
         if nearest > POOR_DISTANCE:
             lines.append(
-                f"  poor fit: every curve is off by {nearest:.0%} of the spans or more somewhere"
+                f"  poor fit: every curve is off by {100 * nearest:.0f} % of the spans or more somewhere"
             )
         return "\n".join(lines)
 

@@ -249,7 +249,7 @@ def _exceeded_bound(
     if claim.compare != "at-most" or error is None or error <= ROUNDING:
         return None
     assert tolerance is not None, "a claim without a tolerance is not right"
-    slack = f"{tolerance:.0%}" if kind == "relative" else f"{tolerance:g}"
+    slack = f"{100 * tolerance:.0f} %" if kind == "relative" else f"{tolerance:g}"
     return (
         f"above the published bound of {claim.published_text}: right only within the tolerance of {slack} "
         "that was fixed beforehand"
@@ -482,7 +482,7 @@ def _summary_lines(summary: Mapping[str, Any]) -> list[str]:
     if summary["share_right"] is None:
         share = ""
     else:
-        share = f" ({summary['share_right']:.0%})"
+        share = f" ({100 * summary['share_right']:.0f} %)"
     lines = [
         f"[bold]{summary['right']} of {summary['held_out']} held-out claims right{share}[/bold], "
         f"{summary['wrong']} wrong, {summary['not_derivable']} not derivable; "
@@ -492,7 +492,7 @@ def _summary_lines(summary: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"mean absolute error {summary['mape_percent']:.0f} %, median "
             f"{summary['median_error_percent']:.0f} %; worst row {summary['worst']['id']} "
-            f"({summary['worst']['error']:+.0%})"
+            f"({100 * summary['worst']['error']:+.0f} %)"
         )
     for group, row in summary["mape_percent_by_metric"].items():
         lines.append(
@@ -533,7 +533,7 @@ def _table(title: str, entries: Iterable[Entry]) -> Table:
         if entry.error is None:
             error = ""
         elif percent:
-            error = f"{entry.error:+.0%}"
+            error = f"{100 * entry.error:+.0f} %"
         else:
             error = f"{entry.error:+.3g}"
         table.add_row(

@@ -114,8 +114,8 @@ def drive_warnings(
             longer = "longer" if error > 0 else "shorter"
             warnings.append(
                 f"{trace.source}: on the drive of drive.toml, an idle {fit.operation} of "
-                f"{sizes[worst] / 1024:g} KiB takes {abs(error):.0%} {longer} than the fitted line: the "
-                "model serves large requests in parts, on several channels at a time"
+                f"{sizes[worst] / 1024:g} KiB takes {100 * abs(error):.0f} % {longer} than the fitted line: "
+                "the model serves large requests in parts, on several channels at a time"
             )
     return warnings
 
@@ -190,9 +190,7 @@ def _line_entries(fit: ServiceFit, sizes: Floats, channels: int) -> _Entries:
     source = f"{fit.source}: {line.commands} {fit.operation}s that {company}, soft L1 of log(time / line)"
     if split:
         off = float(np.abs(in_parts.errors).max())
-        source += (
-            f"; for the parts that channels serve, off the line by at most {off:.0%}"
-        )
+        source += f"; for the parts that channels serve, off the line by at most {100 * off:.0f} %"
     if not line.slope_identified:
         source += "; all of one size, so that no slope could be found"
     total = fit.train.commands + fit.held_out.commands

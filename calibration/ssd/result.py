@@ -81,7 +81,7 @@ class Score:
             "p99": self.p99_error,
         }
         off = [
-            f"{name} is {abs(error):.0%} too {'high' if error > 0 else 'low'}"
+            f"{name} is {100 * abs(error):.0f} % too {'high' if error > 0 else 'low'}"
             for name, error in errors.items()
             if abs(error) > POOR_ERROR[name]
         ]
@@ -130,7 +130,8 @@ class ServiceFit(Documented):
             f"  mean = {base[0]:.4g} µs (95 % {base[1]:.4g} to {base[2]:.4g}) "
             f"+ {slope[0]:.4g} ns/KiB (95 % {slope[1]:.4g} to {slope[2]:.4g})",
             f"  held out: KS {score.ks:.3f} ({score.ks_critical_5_percent:.3f} by chance at 5 %), mean "
-            f"{score.mean_error:+.1%}, p50 {score.p50_error:+.1%}, p99 {score.p99_error:+.1%}",
+            f"{100 * score.mean_error:+.1f} %, p50 {100 * score.p50_error:+.1f} %, "
+            f"p99 {100 * score.p99_error:+.1f} %",
         ]
         if poor := score.poor():
             listed.append(f"  {poor} on the half that was not fitted")

@@ -74,7 +74,7 @@ def _small_write(requests: Sequence[Any]) -> Answer:
         f"{_microseconds(coded)}. RS(6,3) reads "
         f"{coded.shard_reads} shards before it writes {coded.shard_writes}, and each step costs "
         f"messages and "
-        f"processor time. Arithmetic of the code is {coding:.1%} of the latency."
+        f"processor time. Arithmetic of the code is {100 * coding:.1f} % of the latency."
     )
     return coded.latency_ns / copies.latency_ns, why
 
@@ -190,7 +190,7 @@ def _listed_bucket(requests: Sequence[Any]) -> Answer:
     why = (
         f"The gateway does not know which shard has the next keys, so it asks all eleven for as many as "
         f"they may have of the 1,000, decodes and merges them. The HEAD takes {_microseconds(head)}, the "
-        f"LIST {_microseconds(listed)}, {processors:.0%} of it on processors. Keys are in memory, so "
+        f"LIST {_microseconds(listed)}, {100 * processors:.0f} % of it on processors. Keys are in memory, so "
         f"drives do nothing."
     )
     return listed.latency_ns / head.latency_ns, why

@@ -166,8 +166,8 @@ def _about_requests(d: Given) -> Questions:
         tolerance=0.01,
         hint="Little's law: rate × latency.",
         why=lambda _: (
-            f"{_spent_ns(d.got)['client'] / d.got.latency_ns:.0%} of the latency is spent at the client, "
-            "which takes its time for each byte."
+            f"{100 * _spent_ns(d.got)['client'] / d.got.latency_ns:.0f} % of the latency is spent at the "
+            "client, which takes its time for each byte."
         ),
     )
     yield Question(

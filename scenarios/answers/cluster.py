@@ -347,7 +347,7 @@ def _balance(document: Row) -> Section:
                     "class": f"{row['class']}, fullest now",
                     "OSD": f"osd.{fullest['osd']}",
                     "over the mean": f"{fullest['used_over_mean']:.3f} ×",
-                    "used": f"{fullest['used_ratio']:.1%}",
+                    "used": f"{100 * fullest['used_ratio']:.1f} %",
                     "stranded": "",
                 }
             )
@@ -428,7 +428,7 @@ def _placement(document: Row) -> Section:
                     "usable": TableCell(
                         bytes_text(_usable(option)), share=_usable(option) / most
                     ),
-                    "rate": f"{option['rate_share']:.0%}",
+                    "rate": f"{100 * option['rate_share']:.0f} %",
                 }
             )
     text = " ".join(choice["sentence"] for choice in document["placement"])

@@ -242,8 +242,8 @@ def kernel_warnings(scenario: Scenario) -> list[str]:
     return borrowed + [
         f"{name}: encoding and decoding were never timed: their cost is interpolated from "
         f"{added.codes} timed codes, each of which it predicts from the others within "
-        f"{added.error_median:.0%} (median; at worst {added.error_max:.0%}); `stripesim kernel "
-        f"--scheme {name} --save` measures it"
+        f"{100 * added.error_median:.0f} % (median; at worst {100 * added.error_max:.0f} %); `stripesim "
+        f"kernel --scheme {name} --save` measures it"
         for name, added in interpolated_codes(scenario).items()
     ]
 
@@ -375,8 +375,8 @@ def _uncached_warnings(scenario: Scenario, models: Models) -> list[str]:
         return []
     return [
         f"GETs read all data from drives here, although the read caches of the OSDs "
-        f"({bytes_text(caches_bytes)}, store.read_cache_bytes) could hold {share:.0%} of the objects. So a "
-        "rate that drives limit is too low where objects are read again"
+        f"({bytes_text(caches_bytes)}, store.read_cache_bytes) could hold {100 * share:.0f} % of the "
+        "objects. So a rate that drives limit is too low where objects are read again"
     ]
 
 

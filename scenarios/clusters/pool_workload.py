@@ -149,7 +149,7 @@ def load_of(cluster: ImportedCluster, pool: ImportedPool) -> PoolLoad:
             derived.append(Derivation(f"workload, {name}", how, size_text(size)))
     total = _requests(counters)
     how = f"{source}: {counters.num_read:,} of {total:,}"
-    derived.append(Derivation("workload, share of reads", how, f"{share:.1%}"))
+    derived.append(Derivation("workload, share of reads", how, f"{100 * share:.1f} %"))
     how = "not in the files, assumed"
     value = f"random, {_QUEUE_DEPTH} in flight"
     derived.append(Derivation("workload, order and depth", how, value))

@@ -117,12 +117,12 @@ class PgChoice(Documented):
             f"{bytes_text(now.usable_bytes)} usable"
         )
         if now.rate_share < 1:
-            text += f", and OSDs serve {now.rate_share:.0%} of the rate of equally busy ones"
+            text += f", and OSDs serve {100 * now.rate_share:.0f} % of the rate of equally busy ones"
         if then is now or not now.usable_bytes:
             return f"{text}. No other setting gives 1 % more."
         gain = then.usable_bytes / max(now.usable_bytes, 1e-9) - 1
         settings = _settings_text(then, self.plain_words).capitalize()
-        text += f". {settings}: {bytes_text(then.usable_bytes)} ({gain:+.0%})"
+        text += f". {settings}: {bytes_text(then.usable_bytes)} ({100 * gain:+.0f} %)"
         if now.iops and then.iops:
             text += f", at most {rate_text(then.iops)} requests/s instead of {rate_text(now.iops)}"
         return f"{text}."

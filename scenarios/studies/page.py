@@ -68,7 +68,7 @@ def report_page(
         metrics=_metrics(summary),
         worst=""
         if worst is None
-        else f"Worst row: {worst['id']} ({worst['error']:+.0%}).",
+        else f"Worst row: {worst['id']} ({100 * worst['error']:+.0f} %).",
         figures=figure_blocks(figures),
         tables=[(table.caption, table) for table in tables],
         sections=sections,
@@ -83,7 +83,7 @@ def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     share = summary["share_right"]
     tiles = [
         (f"{summary['right']} of {summary['held_out']}", "held-out claims right"),
-        ("–" if share is None else f"{share:.0%}", "share right"),
+        ("–" if share is None else f"{100 * share:.0f} %", "share right"),
         (str(summary["wrong"]), "wrong"),
         (str(summary["not_derivable"]), "not derivable"),
         (str(summary["fitted_parameters"]), "fitted parameters"),
@@ -163,14 +163,14 @@ def _error_text(entry: Entry, *, percent: bool) -> str:
     if entry.error is None:
         return "–"
     if percent:
-        return f"{entry.error:+.0%}"
+        return f"{100 * entry.error:+.0f} %"
     return f"{entry.error:+.3g}"
 
 
 def _allowed_text(entry: Entry, *, percent: bool) -> str:
     if entry.tolerance is None or not percent:
         return "–"
-    return f"{entry.tolerance:.0%}"
+    return f"{100 * entry.tolerance:.0f} %"
 
 
 def _simulated(entry: Entry) -> str:

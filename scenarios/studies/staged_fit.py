@@ -124,4 +124,4 @@ def print_fit(fit: Fit) -> None:
         interval = f"[{low:.5g}, {high:.5g}]"
         print(f"{fitted.name:42s} {fitted.value:10.6g}   {interval}", flush=True)
     for row, error in fit.errors.items():
-        print(f"    {row:62s} {error:+.1%}", flush=True)
+        print(f"    {row:62s} {100 * error:+.1f} %", flush=True)

@@ -237,7 +237,7 @@ def _doubt_about_fixed_times(system: System) -> str | None:
         )
     detection_share = repair.detection_s / system.rebuild_s
     if repair.policy == "shared" and later * detection_share > OVERLAP_MAX:
-        return f"detection takes {detection_share:.0%} of a fixed rebuild time, and shares no pace"
+        return f"detection takes {100 * detection_share:.0f} % of a fixed rebuild time, and shares no pace"
     return None
 
 
@@ -688,7 +688,9 @@ def _simulated(estimate: Estimate, system: System) -> dict[str, Any]:
     }
     if paths:
         first = paths[0]
-        row["dominant_path"] = f"{first['share']:.0%} of losses: {first['path']}"
+        row["dominant_path"] = (
+            f"{100 * first['share']:.0f} % of losses: {first['path']}"
+        )
     return row
 
 
@@ -716,7 +718,7 @@ def _burst(system: System) -> dict[str, Any]:
         worst = max(bursts, key=lambda row: row["per_year"] * row["loss_probability"])
         per_year = losses / system.horizon_s * YEAR_S
         share = worst["per_year"] * worst["loss_probability"] / per_year
-        row["dominant_path"] = f"{share:.0%} of losses: burst {worst['name']}"
+        row["dominant_path"] = f"{100 * share:.0f} % of losses: burst {worst['name']}"
     return row
 
 

@@ -81,8 +81,8 @@ RUN_LENGTH: Final = Check(
     ),
     tolerance=(
         "None for the length. The first fifth of a run is a warm-up, and the drain takes about one round of "
-        f"requests. Eight rounds leave five to measure. Halves may differ by {_DRIFT:.0%}, arrivals and "
-        "completions by 5 %, both also by chance: 1 / √n of n requests. These are the requests of the "
+        f"requests. Eight rounds leave five to measure. Halves may differ by {100 * _DRIFT:.0f} %, arrivals "
+        "and completions by 5 %, both also by chance: 1 / √n of n requests. These are the requests of the "
         "window, and where a quarter of those in flight wait at one OSD, its own. A run that is too short is "
         "lengthened first, up to a budget of some ten seconds of computing."
     ),
@@ -153,8 +153,8 @@ BOUND: Final = Check(
     ),
     applies_to=(
         "runs of one workload without failures and background work, except open loops that are saturated or "
-        f"end with {QUEUED_MAX:.0%} of their requests in flight, in which cheap requests overtake the "
-        "others, and stores that defer writes, which their disks perform later; stated bounds: random "
+        f"end with {100 * QUEUED_MAX:.0f} % of their requests in flight, in which cheap requests overtake "
+        "the others, and stores that defer writes, which their disks perform later; stated bounds: random "
         "requests. On a fresh image, that of the state, fresh or filled, that demands less"
     ),
 )
@@ -500,8 +500,9 @@ def _length_failures(row: RowNumbers) -> Iterator[str]:
     allowed = _DRIFT / 2 + 1 / sqrt(_deciding_requests(row))
     if abs(fraction - 1 / 2) > allowed:
         yield (
-            f"got {fraction:.1%} of the requests in the first half of the window, wanted "
-            f"{1 / 2 - allowed:.1%} to {1 / 2 + allowed:.1%}: queues still grow or shrink ({row.length_key})"
+            f"got {100 * fraction:.1f} % of the requests in the first half of the window, wanted "
+            f"{50 - 100 * allowed:.1f} % to {50 + 100 * allowed:.1f} %: queues still grow or shrink "
+            f"({row.length_key})"
         )
 
 
@@ -572,7 +573,7 @@ def _rate_failures(row: RowNumbers) -> Iterator[str]:
     if abs(product - wanted) > allowed * wanted:
         yield (
             f"got {row.iops:,.6g} requests/s × {_milliseconds(row.latency_mean_ns)} = {product:.4g}, "
-            f"wanted the {wanted:.4g} requests {load_text}, within {allowed:.1%} ({row.length_key})"
+            f"wanted the {wanted:.4g} requests {load_text}, within {100 * allowed:.1f} % ({row.length_key})"
         )
 
 
@@ -583,7 +584,7 @@ def _busy_failures(run: RunNumbers) -> Iterator[str]:
         worst = int(over[np.argmax(run.used_ns[over] / limits_ns[over])])
         share = run.used_ns[worst] / (run.capacities[worst] * max(1, run.span_ns))
         kind = run.kinds[run.kind_indices[worst]]
-        yield f"got {kind} busy {share:.1%} of the time, wanted at most 100 %"
+        yield f"got {kind} busy {100 * share:.1f} % of the time, wanted at most 100 %"
     if run.uses_planned is None:
         return
     least, most = run.uses_planned
@@ -624,7 +625,7 @@ def _law_failures(run: RunNumbers) -> Iterator[str]:
         return
     yield (
         f"got {run.rate_per_s:,.0f} requests/s × {demands_ns[worst] / 1e3:.4g} µs of {run.kinds[worst]}, "
-        f"{shares[worst]:.1%} of its time, wanted at most 100 %"
+        f"{100 * shares[worst]:.1f} % of its time, wanted at most 100 %"
     )
 
 

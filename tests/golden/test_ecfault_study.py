@@ -304,7 +304,7 @@ def test_the_report_shows_claims_figures_and_tables(small):
         provenance={"study": "ecfault2024"},
         tables=tables(small),
     )
-    assert "424%" in page
+    assert "424 %" in page
     json.dumps(ledger.to_json())
 
 

@@ -151,4 +151,4 @@ def test_runs_of_a_mixed_load_are_repeats_of_its_parts():
     # The standard deviation of two values is their difference over √2: 120.8 / 1.414 = 85.4, over 323.6.
     assert (noise.kind, noise.loads) == ("p99", 1)
     assert noise.noise_percent == pytest.approx(26.4, abs=0.05)
-    assert rows[0].load_text == "rep:3 70% reads 4 KiB rand, 1 × 1, writes"
+    assert rows[0].load_text == "rep:3 70 % reads 4 KiB rand, 1 × 1, writes"

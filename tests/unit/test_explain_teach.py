@@ -98,7 +98,7 @@ def test_a_lesson_passes_results_on_and_only_the_teachers_sheet_has_answers(
     assert "&lt;many&gt;" in question._repr_html_()
     assert "24,690" not in question._repr_html_()
     sheet = lesson.marking_sheet()
-    assert "| How <many> in 3? | 24,690. Because. | ± 10% | 2 |" in sheet
+    assert "| How <many> in 3? | 24,690. Because. | ± 10 % | 2 |" in sheet
     assert "| Exercise: argues |  |  | 4 |" in sheet
     assert "Total: 6 points." in sheet
     assert lesson.progress() == "0 of 1 right, 0 with a hint, 0 revealed"

@@ -362,7 +362,7 @@ def test_a_cluster_with_room_says_which_failure_is_the_tightest(roomy):
     tightest = max(document["failures"], key=lambda row: row["fullest_used_ratio"])
     assert sentence.startswith("None of 30 failures")
     assert (
-        f"osd.{tightest['fullest_osd']} is {tightest['fullest_used_ratio']:.1%}"
+        f"osd.{tightest['fullest_osd']} is {100 * tightest['fullest_used_ratio']:.1f} %"
         in sentence
     )
 

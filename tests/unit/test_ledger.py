@@ -358,6 +358,6 @@ def test_printing_shows_verdicts_and_escapes_markup():
     console.print(ledger.laid_out(everything=True))
     text = console.export_text()
     assert "wrong" in text
-    assert "+400%" in text
+    assert "+400 %" in text
     assert "see [III]" in text
-    assert "0 of 1 held-out claims right (0%)" in text
+    assert "0 of 1 held-out claims right (0 %)" in text

@@ -68,7 +68,7 @@ def test_the_fewest_changes_that_give_nearly_all_bytes_are_recommended():
         "ceph config set mgr mgr/balancer/upmap_max_deviation 5",
         "ceph balancer on",
     ]
-    assert "9.95 TB (+24%)" in choice.sentence()
+    assert "9.95 TB (+24 %)" in choice.sentence()
 
 
 def test_a_number_of_groups_is_set_before_the_balancer():

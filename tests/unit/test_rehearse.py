@@ -221,7 +221,7 @@ def test_a_cluster_that_is_too_full_does_not_become_clean():
     (change,) = document["changes"]
     assert change["duration_s"] is None
     (line,) = [line for line in document["warnings"] if "does not become clean" in line]
-    assert states(line, "backfill_toofull ... backfillfull_ratio (90%)")
+    assert states(line, "backfill_toofull ... backfillfull_ratio (90 %)")
 
 
 def test_data_that_do_not_fit_before_a_change_are_named():

@@ -162,7 +162,7 @@ def test_without_machines_in_the_scenario_a_stated_profile_is_assumed() -> None:
     first = found.points[0]
     assert first.iops.mean == pytest.approx(500, rel=0.1)
     (line,) = answer["assumptions"]
-    assert "500 random requests/s of 4 KiB, 70% of them reads" in line
+    assert "500 random requests/s of 4 KiB, 70 % of them reads" in line
     assert "assumed: " + line in answer.shown
 
 

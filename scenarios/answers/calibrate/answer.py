@@ -206,11 +206,11 @@ def _sentences(calibration: Calibration) -> Iterator[str]:
         )
     if calibration.further:
         best = calibration.further[0]
-        yield f"measure next: {best.load}, whose rate is known to ±{best.uncertainty:.0%}"
+        yield f"measure next: {best.load}, whose rate is known to ±{100 * best.uncertainty:.0f} %"
         if best.gains:
             gain = best.gains[0]
             yield (
-                f"  it would narrow the factor {gain.factor} from ±{gain.spread_before:.0%} to "
-                f"±{gain.spread_after:.0%} (one standard deviation)"
+                f"  it would narrow the factor {gain.factor} from ±{100 * gain.spread_before:.0f} % to "
+                f"±{100 * gain.spread_after:.0f} % (one standard deviation)"
             )
         yield f"  {best.fio}"

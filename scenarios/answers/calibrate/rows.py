@@ -69,7 +69,7 @@ class CalibrationRow:
         size = size_text(self.block_bytes)
         op = self.op
         if op == "mixed" and self.read_fraction is not None:
-            op = f"{self.read_fraction:.0%} reads"
+            op = f"{100 * self.read_fraction:.0f} % reads"
         part = f", {self.part}s" if self.part else ""
         return f"{self.scheme} {op} {size} {self.pattern}, {self.clients} × {self.queue_depth}{part}"
 

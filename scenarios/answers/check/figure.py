@@ -63,9 +63,9 @@ def draw_check(check: LoadCheck) -> CaptionedFigure:
         y=rows_axis(names),
     )
     caption = (
-        f"Measured {quantity.words} (line) and the interval made to hold {COVERAGE:.0%} of measurements "
-        "(grey). Each point is a simulation: of the scenario, and of the strength of each cause that comes "
-        "closest to all measured values."
+        f"Measured {quantity.words} (line) and the interval made to hold {100 * COVERAGE:.0f} % of "
+        "measurements (grey). Each point is a simulation: of the scenario, and of the strength of each cause "
+        "that comes closest to all measured values."
     )
     size = (9.5, 1.8 + _ROW_INCHES * len(names))
     return drawn(FigureSpec(size=size, panels=[panel], caption=caption))

@@ -124,7 +124,7 @@ def latency_words(timeline: Timeline) -> str:
     """Write the latency and its split along the critical path."""
     spent = timeline.latency_by_category_ns().items()
     parts = [
-        f"{CATEGORIES[name].words} {ns / 1e3:,.0f} µs ({ns / timeline.latency_ns:.0%})"
+        f"{CATEGORIES[name].words} {ns / 1e3:,.0f} µs ({100 * ns / timeline.latency_ns:.0f} %)"
         for name, ns in sorted(spent, key=lambda item: -item[1])
         if ns >= timeline.latency_ns / 200
     ]

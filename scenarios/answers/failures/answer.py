@@ -67,13 +67,13 @@ def _verdict(document: Row) -> str:
     """Return the failures that end in ``backfill_toofull``, or the tightest one."""
     rows = by_room(document["failures"])
     stuck = [row for row in rows if row["pgs_toofull"]]
-    limit = f"backfillfull at {document['before_failure']['backfillfull_ratio']:.0%}"
+    limit = f"backfillfull at {100 * document['before_failure']['backfillfull_ratio']:.0f} %"
     if not stuck:
         sentence = f"None of {len(rows)} failures of a host or drive ends in backfill_toofull ({limit})."
         if rows[0]["fullest_osd"] is not None:
             sentence += (
                 f" Tightest: {failure_name(rows[0])}, after which osd.{rows[0]['fullest_osd']} is "
-                f"{rows[0]['fullest_used_ratio']:.1%} full."
+                f"{100 * rows[0]['fullest_used_ratio']:.1f} % full."
             )
         return sentence
     worst = stuck[0]
@@ -81,7 +81,7 @@ def _verdict(document: Row) -> str:
         f"{len(stuck)} of {len(rows)} failures of a host or drive end in backfill_toofull ({limit}): "
         f"{_names(stuck)}. Worst: {failure_name(worst)}, {worst['pgs_toofull']:,} placement groups with "
         f"{bytes_text(worst['bytes_toofull'])} find no room, and osd.{worst['fullest_osd']} would be "
-        f"{worst['fullest_used_ratio']:.1%} full."
+        f"{100 * worst['fullest_used_ratio']:.1f} % full."
     )
 
 
@@ -135,7 +135,7 @@ def _cells(row: Row) -> dict[str, str | TableCell]:
         "PGs": f"{row['pgs_moved']:,}",
         "moved": bytes_text(row["bytes_moved"]),
         "fullest": fullest,
-        "used": "–" if share is None else f"{share:.1%}",
+        "used": "–" if share is None else f"{100 * share:.1f} %",
         "ratio reached": TableCell(reached, tone="warn" if row["pgs_toofull"] else ""),
         "time to heal": _time_text(row),
         "no spare": _groups_text(row, "at_min_size"),

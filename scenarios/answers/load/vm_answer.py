@@ -162,7 +162,7 @@ def _assumptions(scenario: Scenario) -> Iterator[str]:
     limit = number_text(load.vm_iops_limit or 0.0)
     yield (
         f"the scenario describes no virtual machine, so each issues at most {limit} random requests/s of "
-        f"{size}, {reads:.0%} of them reads. State your own: workload.vms = 1, vm_iops_limit or "
+        f"{size}, {100 * reads:.0f} % of them reads. State your own: workload.vms = 1, vm_iops_limit or "
         "vm_queue_depth, read_fraction, block_sizes_bytes"
     )
 

@@ -114,7 +114,7 @@ def rows_of(curve: LoadCurve) -> list[dict[str, str]]:
             "offered [1/s]": number_text(point.offered_iops),
             "served [1/s]": number_text(point.iops.mean),
             **_megabytes(point, moved_bytes),
-            "of saturation": f"{point.offered_iops / saturation:.0%}",
+            "of saturation": f"{100 * point.offered_iops / saturation:.0f} %",
             "p50 [ms]": _milliseconds(point.latency_p50_ns),
             "p99 [ms]": _milliseconds(point.latency_p99_ns),
             "note": _state(point),

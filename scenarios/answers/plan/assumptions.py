@@ -37,13 +37,16 @@ def assumptions_of(scenario: Scenario, plan: PlanSpec) -> list[str]:
     assumptions.append(_rate_assumption(scenario))
     if scenario.durability is None:
         assumptions.append(
-            f"nines: over one year, drives fail independently at {AFR:.1%} per year, and repair starts after "
-            f"{DETECTION_S:g} s, without bursts and latent errors. Set [durability] to change this"
+            f"nines: over one year, drives fail independently at {100 * AFR:.1f} % per year, and repair "
+            f"starts after {DETECTION_S:g} s, without bursts and latent errors. Set [durability] to change "
+            "this"
         )
     assumptions += parity_notes(scenario.schemes)
     assumptions += client_notes(scenario)
     if plan.rate_per_s is not None:
-        assumptions.append(f"a rate counts as served if at least {SERVED:.0%} of it is")
+        assumptions.append(
+            f"a rate counts as served if at least {100 * SERVED:.0f} % of it is"
+        )
     if plan.p99_recovery_ms is not None:
         assumptions.append(
             "p99 during recovery: of requests issued during recovery. OSD 0 is lost at the start, and the "
@@ -110,8 +113,8 @@ def equal_latencies(plan: PlanSpec, every: Sequence[Candidate]) -> Iterator[str]
             lowest = min(one.bound.iops for one in candidates if one.bound)
             yield (
                 f"{len(candidates)} clusters with {scheme} have the same p99, although each was simulated: "
-                f"at {plan.rate_per_s / lowest:.1%} of their bounds or less, the slowest requests wait for "
-                "no other, and all clusters draw the same service times (common random numbers)"
+                f"at {100 * plan.rate_per_s / lowest:.1f} % of their bounds or less, the slowest requests "
+                "wait for no other, and all clusters draw the same service times (common random numbers)"
             )
 
 

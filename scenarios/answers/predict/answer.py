@@ -90,11 +90,11 @@ def _first_sentence(row: PredictedRow) -> str:
     tail = "" if p99 is None else f"p99 {value_text(p99)} ms, "
     # A rate has the errors of many rows.
     which = "each" if p99 is None or p99.error.has_coverage else "the rate"
-    return f"{row.id}: {rate_text}{tail}{which} in its interval with probability {COVERAGE:.0%}"
+    return f"{row.id}: {rate_text}{tail}{which} in its interval with probability {100 * COVERAGE:.0f} %"
 
 
 def _row_cells(row: PredictedRow, *, of_objects: bool) -> dict[str, str]:
-    cells = {"row": row.id, "busiest": f"{row.utilisation or 0:.0%}"}
+    cells = {"row": row.id, "busiest": f"{100 * (row.utilisation or 0):.0f} %"}
     for quantity in _SHOWN:
         value = row.value(quantity)
         heading = quantity_of(quantity, of_objects=of_objects).short_heading
@@ -177,7 +177,7 @@ def _value_cells(row: ScoredValue) -> dict[str, str]:
         "row": row.id,
         "value": quantity.short_heading,
         "measured": number_text(row.measured, quantity.factor),
-        "± repeats": "–" if row.noise is None else f"{row.noise:.1%}",
+        "± repeats": "–" if row.noise is None else f"{100 * row.noise:.1f} %",
         "predicted": number_text(row.predicted, quantity.factor),
         "interval": f"{low} to {high}",
         "in it": "yes" if row.inside else "no",

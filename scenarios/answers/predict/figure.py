@@ -49,8 +49,8 @@ def draw_prediction(prediction: ScenarioPrediction) -> CaptionedFigure:
     name = prediction.result.provenance["scenario"]
     caption = (
         f"Predicted numbers of {name}. A line is the interval made to hold a measured value with "
-        f"probability {COVERAGE:.0%}: the error of the simulator on held-out rows of the same kind and "
-        "utilisation, and the run's own uncertainty."
+        f"probability {100 * COVERAGE:.0f} %: the error of the simulator on held-out rows of the same kind "
+        "and utilisation, and the run's own uncertainty."
     )
     size = (10.5, 1.7 + _ROW_INCHES * len(rows))
     return drawn(FigureSpec(size=size, panels=panels, caption=caption, share="rows"))

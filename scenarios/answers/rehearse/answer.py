@@ -109,7 +109,7 @@ def _sentence_of_movement(change: Mapping[str, Any]) -> str:
         limit = "below nearfull" if reached is None else f"which is {reached}"
         sentence += (
             f"; the fullest OSD, osd.{change['fullest_osd']}, reaches "
-            f"{change['peak_used_ratio']:.1%}, {limit}"
+            f"{100 * change['peak_used_ratio']:.1f} %, {limit}"
         )
     return f"{sentence}."
 

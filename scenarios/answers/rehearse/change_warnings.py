@@ -125,7 +125,7 @@ def _stuck_warnings(named: Sequence[str], sample: Sample) -> list[str]:
     if refused_count and sample.fill is not None:
         because = (
             f": {refused_count} placement groups are in backfill_toofull, because a target would exceed "
-            f"backfillfull_ratio ({sample.fill.backfillfull_ratio:.0%})"
+            f"backfillfull_ratio ({100 * sample.fill.backfillfull_ratio:.0f} %)"
         )
     return [f"{named[stuck]}: the cluster does not become clean{because}"]
 
@@ -219,7 +219,7 @@ def _fill_warnings(
         if row["peak_used_ratio"] > 1:
             because = ": the data stored before the changes do not fit"
         warnings.append(
-            f"{name}: osd.{row['fullest_osd']} reaches {row['peak_used_ratio']:.1%}{moment}, "
+            f"{name}: osd.{row['fullest_osd']} reaches {100 * row['peak_used_ratio']:.1f} %{moment}, "
             f"above {row['full_ratio_reached']}{because}"
         )
     return warnings

@@ -138,8 +138,8 @@ def _finding(index: int, change: Mapping[str, Any]) -> Finding:
             moment = f", {duration_text(change['peak_at_s'])} after the command"
         reached = change["full_ratio_reached"] or "no threshold"
         sentences.append(
-            f"Fullest: osd.{change['fullest_osd']} with {change['peak_used_ratio']:.1%}{moment}; {reached} "
-            "reached."
+            f"Fullest: osd.{change['fullest_osd']} with {100 * change['peak_used_ratio']:.1f} %{moment}; "
+            f"{reached} reached."
         )
     own = change["profiles"][0]
     before = own.get("before") or {}
@@ -239,7 +239,7 @@ def _moves(changes: Sequence[Mapping[str, Any]]) -> Table:
         ]
         used = "–"
         if change["peak_used_ratio"] is not None:
-            used = f"{change['peak_used_ratio']:.1%}"
+            used = f"{100 * change['peak_used_ratio']:.1f} %"
         fullest = (
             "–" if change["fullest_osd"] is None else f"osd.{change['fullest_osd']}"
         )

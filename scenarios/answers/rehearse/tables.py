@@ -41,7 +41,7 @@ def _of_change(change: Mapping[str, Any]) -> dict[str, str]:
         cells[name.replace("_", " ")] = bytes_text(change[f"{name}_bytes"])
     cells["time"] = _time_text(change)
     peak = change["peak_used_ratio"]
-    cells["peak used"] = "–" if peak is None else f"{peak:.1%}"
+    cells["peak used"] = "–" if peak is None else f"{100 * peak:.1f} %"
     fullest = change["fullest_osd"]
     cells["fullest"] = "–" if fullest is None else f"osd.{fullest}"
     cells["ratio reached"] = change["full_ratio_reached"] or "none"

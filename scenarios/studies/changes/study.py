@@ -118,7 +118,7 @@ class ChangesStudy(Study):
         if not lines:
             return ()
         columns = ("role", "timed changes", "measured time within the interval")
-        title = f"Intervals of times until clean, meant to hold {COVERAGE:.0%}"
+        title = f"Intervals of times until clean, meant to hold {100 * COVERAGE:.0f} %"
         return (Table(title, columns, lines),)
 
     def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def implied_table() -> Table:
     )
     published = "up to 426 %"
     lines = [
-        (f"{share:.1%}", f"{implied_effect(share):.0%}", published)
+        (f"{100 * share:.1f} %", f"{100 * implied_effect(share):.0f} %", published)
         for share in (0.41, 0.537, 0.58)
     ]
     heading = "Effect of padding by the source's own shares"

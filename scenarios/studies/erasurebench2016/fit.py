@@ -221,7 +221,7 @@ def main() -> None:
     """Fit and print."""
     for fit in fit_all():
         table = "archives" if fit.stage.group == "spread" else "proxy"
-        print(f"# {fit.stage.group}: scatter {fit.residual_sd:.1%}")
+        print(f"# {fit.stage.group}: scatter {100 * fit.residual_sd:.1f} %")
         for name, value in fit.values.items():
             low, high = fit.confidence_intervals[name]
             print(f'[{table}.{name}]\nvalue = {value:.6g}\nprovenance = "fitted"')

@@ -187,13 +187,13 @@ def main() -> None:
     """Fit and print."""
     for fit in fit_all():
         print(
-            f"# {fit.step}: scatter {fit.residual_sd:.1%}, {fit.freedom} degrees of freedom"
+            f"# {fit.step}: scatter {100 * fit.residual_sd:.1f} %, {fit.freedom} degrees of freedom"
         )
         for name, value in fit.values.items():
             low, high = fit.confidence_intervals[name]
             print(f"{name} = {value:.6g}  [{low:.4g}, {high:.4g}]")
         for claim, error in fit.errors.items():
-            print(f"#   {claim}: {error:+.1%}")
+            print(f"#   {claim}: {100 * error:+.1f} %")
 
 
 if __name__ == "__main__":

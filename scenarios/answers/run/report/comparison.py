@@ -65,8 +65,8 @@ def comparison_notes(report: RunReport) -> list[str]:
         (
             len(schemes) > 1,
             f"Factors are relative to {scheme_label(schemes[0])}. Bold: best of its row, "
-            f"if schemes differ by {_NOTABLE:.0%} or more. All schemes get the same requests and random "
-            "numbers.",
+            f"if schemes differ by {100 * _NOTABLE:.0f} % or more. All schemes get the same requests and "
+            "random numbers.",
         ),
         (
             report.result.timelines,

@@ -27,10 +27,10 @@ def storage_notes(report: RunReport) -> list[str]:
     elif fill is not None:
         notes.append(
             f"Drives of {bytes_text(drives.capacity.drive_bytes)}, {drives.per_osd} per OSD. Usable, "
-            f"full: client data when the fullest OSD reaches {fill.full_ratio:.0%}, where Ceph refuses "
-            f"writes (the full ratio). Usable, safe: when it reaches {fill.nearfull_ratio:.0%} (nearfull) "
-            "after the loss of the largest failure domain. Metadata, the log and other pools are not "
-            "included."
+            f"full: client data when the fullest OSD reaches {100 * fill.full_ratio:.0f} %, where Ceph "
+            f"refuses writes (the full ratio). Usable, safe: when it reaches {100 * fill.nearfull_ratio:.0f} "
+            "% (nearfull) after the loss of the largest failure domain. Metadata, the log and other pools "
+            "are not included."
         )
     if drives.endurance is None:
         notes.append(
@@ -38,7 +38,7 @@ def storage_notes(report: RunReport) -> list[str]:
         )
     filled = ""
     if fill is not None:
-        filled = f" at {fill.nearfull_ratio:.0%}, where Ceph warns (the nearfull ratio)"
+        filled = f" at {100 * fill.nearfull_ratio:.0f} %, where Ceph warns (the nearfull ratio)"
     notes.append(
         "Rebuild: the simulator loses one OSD of this cluster and rebuilds a sample of its objects. The last "
         f"column extrapolates the rate to the data of an OSD{filled}. Brackets give the rate of a sample "
@@ -54,7 +54,7 @@ def _capacity_table(report: RunReport) -> Table:
         {
             "scheme": scheme_label(scheme),
             "stored per client byte": number_text(held.stored_per_client_byte),
-            "of raw": f"{1 / held.stored_per_client_byte:.0%}",
+            "of raw": f"{100 / held.stored_per_client_byte:.0f} %",
             "raw": bytes_text(held.raw_bytes),
             "fullest OSD": f"{held.imbalance:.3f} × the mean",
             "usable, full": bytes_text(held.usable_bytes_full),
