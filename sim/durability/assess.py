@@ -686,11 +686,9 @@ def _simulated(estimate: Estimate, system: System) -> dict[str, Any]:
         "loss_of_exposure": estimate.loss_of_exposure,
         "exposures": estimate.exposures,
     }
-    if paths:
-        first = paths[0]
-        row["dominant_path"] = (
-            f"{100 * first['share']:.0f} % of losses: {first['path']}"
-        )
+    for path, share in estimate.paths[:1]:
+        words = path_text(path, system)
+        row["dominant_path"] = f"{100 * share:.0f} % of losses: {words}"
     return row
 
 

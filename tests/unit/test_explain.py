@@ -582,3 +582,35 @@ def test_times_do_not_depend_on_finding_parameters():
     assert [entry.step for entry in quick.steps] == [entry.step for entry in full.steps]
     assert full.parameters
     assert not quick.parameters
+
+
+def test_a_read_of_the_primary_s_own_shard_names_an_offset_of_another(command):
+    local, remote, whole = (
+        explain("read", "rs:4,2", 4096, offset_bytes=offset, generation=release)[0]
+        for offset, release in ((0, "tentacle"), (4096, "tentacle"), (0, "squid"))
+    )
+    # A stripe is 4 × 4 KiB, and a squid reads all four.
+    assert local.remote_offset_bytes == 4096
+    assert remote.remote_offset_bytes is None
+    assert whole.remote_offset_bytes is None
+    assert "private_net_bytes" not in local.totals()
+    assert remote.totals()["private_net_bytes"] > 4096
+    status, out, _ = command(
+        "explain",
+        "read",
+        "--scheme",
+        "rs:4,2",
+        "--generation",
+        "tentacle",
+        "--no-steps",
+    )
+    assert status == 0
+    said = "reads 1 shard, the primary's own (at --offset 4KiB that of another OSD)"
+    assert said in " ".join(out.split())
+
+
+def test_a_small_object_has_no_other_offset():
+    sets = {"cluster.object_bytes": 4096}
+    (only,) = explain("read", "rs:4,2", 4096, generation="tentacle", sets=sets)
+    assert only.shard_reads == 1
+    assert only.remote_offset_bytes is None

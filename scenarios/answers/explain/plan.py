@@ -131,8 +131,13 @@ class PlacedRequest:
         context = self.pool.contexts[0]
         read = context.plan_read(**extent)
         shards = {extent.shard for extent in read.reads}
-        if not can_read_directly(context, read) or self.pool.scheme.kind != "erasure":
+        if self.pool.scheme.kind != "erasure":
             return {"shard_reads": len(shards), "method": "primary"}
+        if not can_read_directly(context, read):
+            counts = {"shard_reads": len(shards), "method": "primary"}
+            if shards != {context.primary}:
+                return counts
+            return counts | {"remote_offset_bytes": self._remote_offset(extent)}
         # The client asks the primary for the object info if no shard that it reads is the primary's.
         asks_primary = len(shards) > 1 and context.primary not in shards
         return {
@@ -140,6 +145,19 @@ class PlacedRequest:
             "metadata_reads": int(asks_primary),
             "method": "direct",
         }
+
+    def _remote_offset(self, extent: ObjectExtent) -> int | None:
+        """Return the next offset in the image whose data the primary does not hold [B], if there is one."""
+        unit_bytes = self.pool.geometry.stripe_unit_bytes
+        context = self.pool.contexts[0]
+        start = extent["offset_bytes"] // unit_bytes * unit_bytes
+        object_start = self.question.offset_bytes - extent["offset_bytes"]
+        last = self.pool.object_bytes - extent["length_bytes"]
+        for offset in range(start + unit_bytes, last + 1, unit_bytes):
+            read = context.plan_read(**extent | {"offset_bytes": offset})
+            if {extent.shard for extent in read.reads} != {context.primary}:
+                return object_start + offset
+        return None
 
     def _repair_counts(self) -> dict[str, Any]:
         repair = self.pool.scheme.plan_repair(

@@ -8,7 +8,7 @@ from stripesim.scenarios.answers.explain.timeline import (
     Timeline,
     TimelineStep,
 )
-from stripesim.scenarios.schema.units import size_text
+from stripesim.scenarios.schema.units import format_size, size_text
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.sim.ceph.paths.message import split_label
 
@@ -96,7 +96,12 @@ def heading(timeline: Timeline) -> str:
 def shard_words(timeline: Timeline) -> str:
     """Count the shards of a request: ``reads 3 shards, writes 3, metadata alone to 1``."""
     parts = []
-    if timeline.shard_reads == 1:
+    if timeline.remote_offset_bytes is not None:
+        offset = format_size(timeline.remote_offset_bytes)
+        parts.append(
+            f"reads 1 shard, the primary's own (at --offset {offset} that of another OSD)"
+        )
+    elif timeline.shard_reads == 1:
         parts.append("reads 1 shard")
     elif timeline.shard_reads:
         parts.append(f"reads {timeline.shard_reads} shards")

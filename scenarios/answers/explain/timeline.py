@@ -101,6 +101,8 @@ class Timeline(Documented):
     #: Method of computing parities (see `stripesim.models.coding.WritePlan`), or of a read: ``direct`` or
     #: ``primary``
     method: str = ""
+    #: Offset at which a read of this size needs another OSD [B], if the primary has all data of this one
+    remote_offset_bytes: int | None = None
     #: Warning if the code was never timed, so that its kernel costs are interpolated from other codes
     kernel_notes: tuple[str, ...] = ()
 
@@ -119,6 +121,7 @@ class Timeline(Documented):
         "metadata_reads",
         "metadata_writes",
         "method",
+        "remote_offset_bytes",
         "kernel_notes",
         ("missing_shards", "missing"),
         "osds",
