@@ -686,7 +686,8 @@ def _simulated(estimate: Estimate, system: System) -> dict[str, Any]:
         "loss_of_exposure": estimate.loss_of_exposure,
         "exposures": estimate.exposures,
     }
-    for path, share in estimate.paths[:1]:
+    if estimate.paths:
+        path, share = estimate.paths[0]
         words = path_text(path, system)
         row["dominant_path"] = f"{100 * share:.0f} % of losses: {words}"
     return row
