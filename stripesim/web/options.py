@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from stripesim.models.coding import parse_scheme
@@ -342,19 +343,26 @@ def _times_by_phase_ns(scenario: Scenario) -> dict[str, dict[str, int]]:
 
 
 def _time_by_phase_ns(scenario: Scenario, op: str) -> dict[str, int]:
-    """Return the time of a request on an idle cluster by phase [ns]."""
+    """Return the time of a request on an idle cluster by phase [ns].
+
+    If one shard can serve a read, the time is the mean over the k data shards. The primary has one of them.
+    """
     load = scenario.workload
     size_bytes = load.block_sizes_bytes[0]
     if load.is_s3:
         size_bytes = round(load.mean_object_bytes)
-    (timeline,) = explain(
-        op,
-        None,
-        size_bytes,
-        scenario=_with_few_osds(scenario),
-        with_parameters=False,
-    )
-    return timeline.latency_by_category_ns()
+    few = _with_few_osds(scenario)
+    alone = partial(explain, op, None, size_bytes, scenario=few, with_parameters=False)
+    (timeline,) = alone()
+    times_ns = timeline.latency_by_category_ns()
+    if timeline.remote_offset_bytes is None:
+        return times_ns
+    (remote,) = alone(offset_bytes=timeline.remote_offset_bytes)
+    k = timeline.data_shards
+    return {
+        phase: round((times_ns[phase] + (k - 1) * remote_ns) / k)
+        for phase, remote_ns in remote.latency_by_category_ns().items()
+    }
 
 
 def _with_few_osds(scenario: Scenario) -> Scenario:

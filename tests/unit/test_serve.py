@@ -8,6 +8,7 @@ import zlib
 from base64 import urlsafe_b64encode
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from html import unescape
 from importlib.resources import files
 from pathlib import Path
@@ -167,6 +168,16 @@ def test_the_time_of_a_lone_request_is_that_of_explain():
     for op in ("read", "write"):
         (timeline,) = explain(op, None, 4096, scenario=second.scenario)
         assert second.answers.times_ns[op] == timeline.latency_by_category_ns()
+
+
+def test_the_time_of_a_partial_read_is_the_mean_over_the_shards_that_hold_its_data():
+    found = option(parse_scenario(BASE), "b", generation="tentacle")
+    read = partial(explain, "read", None, 4096, scenario=found.scenario)
+    # A stripe has 4 KiB on each of four shards, the first of them at the primary.
+    times_ns = [read(offset_bytes=4096 * shard)[0].latency_ns for shard in range(4)]
+    shown_ns = sum(found.answers.times_ns["read"].values())
+    assert shown_ns == pytest.approx(sum(times_ns) / 4, abs=4)
+    assert shown_ns > 1.4 * times_ns[0]
 
 
 def test_typing_changes_the_results_and_the_address(client):
