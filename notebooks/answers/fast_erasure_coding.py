@@ -54,9 +54,9 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "partial read",
-        f"A job reads {d.reads} thousand blocks of 4 KiB under {code}, one after the other. How "
-        "many seconds do "
-        "partial reads (`tentacle`) save it, compared with classic reads (`squid`)?",
+        f"A job reads {d.reads} thousand blocks of 4 KiB under {code}, one after the other, none of them "
+        "at its primary. How many seconds do partial reads (`tentacle`) save it, compared with classic "
+        "reads (`squid`)?",
         lambda: (
             (d.read["squid"].latency_ns - d.read["tentacle"].latency_ns) / 1e6 * d.reads
         ),
@@ -101,8 +101,8 @@ def questions(d: Given) -> Questions:
         tolerance=0.01,
         hint="Compare `messages` of both timelines.",
         why=lambda _: (
-            f"A write sends {messages('tentacle')} messages instead of {messages('squid')}. Unchanged shards "
-            "receive no message and no transaction."
+            f"A write sends {messages('tentacle')} messages instead of {messages('squid')}. Shards at other "
+            "OSDs that do not change receive no message and no transaction."
         ),
     )
     yield Question(

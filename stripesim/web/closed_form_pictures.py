@@ -105,7 +105,7 @@ def time_by_phase(
             for phase in shown
         ],
         source="One request alone on the cluster, whose size does not matter to it, along its critical path. "
-        "For a read that one shard can serve, the mean over the k data shards. `stripesim explain` lists "
+        "If one shard has all its data, the mean over the k data shards. `stripesim explain` lists "
         "every step and the parameters behind it.",
     )
 

@@ -345,7 +345,8 @@ def _times_by_phase_ns(scenario: Scenario) -> dict[str, dict[str, int]]:
 def _time_by_phase_ns(scenario: Scenario, op: str) -> dict[str, int]:
     """Return the time of a request on an idle cluster by phase [ns].
 
-    If one shard can serve a read, the time is the mean over the k data shards. The primary has one of them.
+    If one shard has all data of a request, the time is the mean over the k data shards, of which the primary
+    has one.
     """
     load = scenario.workload
     size_bytes = load.block_sizes_bytes[0]

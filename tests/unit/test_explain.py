@@ -584,33 +584,37 @@ def test_times_do_not_depend_on_finding_parameters():
     assert not quick.parameters
 
 
-def test_a_read_of_the_primary_s_own_shard_names_an_offset_of_another(command):
-    local, remote, whole = (
-        explain("read", "rs:4,2", 4096, offset_bytes=offset, generation=release)[0]
+@pytest.mark.parametrize(
+    ("op", "words"), [("read", "reads 1 shard"), ("write", "reads 3 shards, writes 3")]
+)
+def test_a_request_for_data_of_the_primary_names_an_offset_of_another_osd(
+    command, op, words
+):
+    own, other, whole = (
+        explain(op, "rs:4,2", 4096, offset_bytes=offset, generation=release)[0]
         for offset, release in ((0, "tentacle"), (4096, "tentacle"), (0, "squid"))
     )
-    # A stripe is 4 × 4 KiB, and a squid reads all four.
-    assert local.remote_offset_bytes == 4096
-    assert remote.remote_offset_bytes is None
+    # A stripe has 4 KiB on each of four shards, and Squid moves all of them.
+    assert own.remote_offset_bytes == 4096
+    assert other.remote_offset_bytes is None
     assert whole.remote_offset_bytes is None
-    assert "private_net_bytes" not in local.totals()
-    assert remote.totals()["private_net_bytes"] > 4096
-    status, out, _ = command(
-        "explain",
-        "read",
-        "--scheme",
-        "rs:4,2",
-        "--generation",
-        "tentacle",
-        "--no-steps",
-    )
+    assert own.totals()["messages"] < other.totals()["messages"]
+    assert own.latency_ns < other.latency_ns
+    asked = f"explain {op} --scheme rs:4,2 --generation tentacle --no-steps"
+    status, out, _ = command(*asked.split())
     assert status == 0
-    said = "reads 1 shard, the primary's own (at --offset 4KiB that of another OSD)"
+    said = f"{words} (the data is at the primary itself; at --offset 4KiB it is not)"
     assert said in " ".join(out.split())
 
 
-def test_a_small_object_has_no_other_offset():
+@pytest.mark.parametrize("op", ["read", "write"])
+def test_a_small_object_has_no_data_at_another_osd(op):
     sets = {"cluster.object_bytes": 4096}
-    (only,) = explain("read", "rs:4,2", 4096, generation="tentacle", sets=sets)
-    assert only.shard_reads == 1
+    (only,) = explain(op, "rs:4,2", 4096, generation="tentacle", sets=sets)
     assert only.remote_offset_bytes is None
+
+
+def test_a_read_that_decodes_is_not_one_of_the_primary_s_own_data():
+    (read,) = explain("read", "rs:2,1", 8192, state="degraded", generation="tentacle")
+    assert read.shard_reads == 2
+    assert read.remote_offset_bytes is None

@@ -118,26 +118,25 @@ class PlacedRequest:
             object_size_bytes=size_bytes if self.question.image == "prefilled" else 0,
         )
         if self.question.op == "read":
-            return self._read_counts(extent)
-        write = self.pool.contexts[0].plan_write(**extent)
-        return {
-            "shard_reads": len({extent.shard for extent in write.reads}),
-            "shard_writes": len({extent.shard for extent in write.writes}),
-            "metadata_writes": len(write.metadata_shards),
-            "method": write.method,
-        }
+            counts = self._read_counts(extent)
+        else:
+            write = self.pool.contexts[0].plan_write(**extent)
+            counts = {
+                "shard_reads": len({extent.shard for extent in write.reads}),
+                "shard_writes": len({extent.shard for extent in write.writes}),
+                "metadata_writes": len(write.metadata_shards),
+                "method": write.method,
+            }
+        if counts["method"] == "direct" or not self._is_of_primary(extent):
+            return counts
+        return counts | {"remote_offset_bytes": self._remote_offset_bytes(extent)}
 
     def _read_counts(self, extent: ObjectExtent) -> dict[str, Any]:
         context = self.pool.contexts[0]
         read = context.plan_read(**extent)
         shards = {extent.shard for extent in read.reads}
-        if self.pool.scheme.kind != "erasure":
+        if not can_read_directly(context, read) or self.pool.scheme.kind != "erasure":
             return {"shard_reads": len(shards), "method": "primary"}
-        if not can_read_directly(context, read):
-            counts = {"shard_reads": len(shards), "method": "primary"}
-            if shards != {context.primary}:
-                return counts
-            return counts | {"remote_offset_bytes": self._remote_offset(extent)}
         # The client asks the primary for the object info if no shard that it reads is the primary's.
         asks_primary = len(shards) > 1 and context.primary not in shards
         return {
@@ -146,17 +145,27 @@ class PlacedRequest:
             "method": "direct",
         }
 
-    def _remote_offset(self, extent: ObjectExtent) -> int | None:
-        """Return the next offset in the image whose data the primary does not hold [B], if there is one."""
-        unit_bytes = self.pool.geometry.stripe_unit_bytes
+    def _is_of_primary(self, extent: ObjectExtent) -> bool:
+        """Whether the primary of a coded pool has all data that a request reads or changes."""
+        scheme = self.pool.scheme
+        if scheme.kind != "erasure":
+            return False
         context = self.pool.contexts[0]
+        if self.question.op == "read":
+            shards = {one.shard for one in context.plan_read(**extent).reads}
+        else:
+            written = {one.shard for one in context.plan_write(**extent).writes}
+            shards = {shard for shard in written if shard < scheme.k}
+        return shards == {context.primary}
+
+    def _remote_offset_bytes(self, extent: ObjectExtent) -> int | None:
+        """Return the next offset in the image whose data the primary does not have [B], if there is one."""
+        unit_bytes = self.pool.geometry.stripe_unit_bytes
         start = extent["offset_bytes"] // unit_bytes * unit_bytes
-        object_start = self.question.offset_bytes - extent["offset_bytes"]
         last = self.pool.object_bytes - extent["length_bytes"]
         for offset in range(start + unit_bytes, last + 1, unit_bytes):
-            read = context.plan_read(**extent | {"offset_bytes": offset})
-            if {extent.shard for extent in read.reads} != {context.primary}:
-                return object_start + offset
+            if not self._is_of_primary({**extent, "offset_bytes": offset}):
+                return self.question.offset_bytes - extent["offset_bytes"] + offset
         return None
 
     def _repair_counts(self) -> dict[str, Any]:

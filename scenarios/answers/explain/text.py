@@ -94,14 +94,12 @@ def heading(timeline: Timeline) -> str:
 
 
 def shard_words(timeline: Timeline) -> str:
-    """Count the shards of a request: ``reads 3 shards, writes 3, metadata alone to 1``."""
+    """Count the shards of a request: ``reads 3 shards, writes 3, metadata alone to 1``.
+
+    If the primary itself has the data, say where it has not: requests of most offsets take longer.
+    """
     parts = []
-    if timeline.remote_offset_bytes is not None:
-        offset = format_size(timeline.remote_offset_bytes)
-        parts.append(
-            f"reads 1 shard, the primary's own (at --offset {offset} that of another OSD)"
-        )
-    elif timeline.shard_reads == 1:
+    if timeline.shard_reads == 1:
         parts.append("reads 1 shard")
     elif timeline.shard_reads:
         parts.append(f"reads {timeline.shard_reads} shards")
@@ -111,7 +109,11 @@ def shard_words(timeline: Timeline) -> str:
         parts.append(f"object info alone from {timeline.metadata_reads}")
     if timeline.metadata_writes:
         parts.append(f"metadata alone to {timeline.metadata_writes}")
-    return ", ".join(parts)
+    words = ", ".join(parts)
+    if timeline.remote_offset_bytes is not None:
+        offset = format_size(timeline.remote_offset_bytes)
+        words += f" (the data is at the primary itself; at --offset {offset} it is not)"
+    return words
 
 
 def reply_word(timeline: Timeline) -> str:

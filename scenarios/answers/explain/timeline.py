@@ -101,7 +101,7 @@ class Timeline(Documented):
     #: Method of computing parities (see `stripesim.models.coding.WritePlan`), or of a read: ``direct`` or
     #: ``primary``
     method: str = ""
-    #: Offset at which a read of this size needs another OSD [B], if the primary has all data of this one
+    #: Offset at which a request needs the data of another OSD [B], if the primary has all data of this one
     remote_offset_bytes: int | None = None
     #: Warning if the code was never timed, so that its kernel costs are interpolated from other codes
     kernel_notes: tuple[str, ...] = ()
