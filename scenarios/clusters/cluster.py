@@ -76,7 +76,7 @@ class ImportedPool:
     optimised: bool  # True with the flag ec_optimizations
     rule_name: str  # empty if the CRUSH map lacks the rule
     failure_domain: str  # type of bucket that holds at most one shard of a group
-    osds: tuple[int, ...]  # below the buckets that the rule takes
+    osds: tuple[int, ...]  # that the rule places data on, in or out
     min_size: int  # shards below which a placement group serves no clients
     stored_bytes: int | None
     allocated_bytes: int | None  # on all OSDs, None if no file has them
@@ -192,7 +192,7 @@ class ImportedCluster:
         return single if kind == "osd" else single | self.osd_map.crush.domains(kind)
 
     def osds_of(self, pool: ImportedPool) -> list[ImportedOsd]:
-        """Return the OSDs that hold a pool: in, and below its rule's buckets."""
+        """Return the OSDs that hold a pool: in, and weighed by its rule."""
         members = set(pool.osds)
         return [osd for osd in self.osds if osd.id in members and osd.is_in]
 
@@ -338,10 +338,11 @@ def _pool(
 
 
 def osds_of_rule(osd_map: OsdMap, rule: Rule | None) -> tuple[int, ...]:
-    """Return the existing OSDs below the buckets that a rule takes."""
+    """Return the existing OSDs that a rule places data on: those below its buckets that weigh something."""
     if rule is None:
         return ()
-    below = osd_map.crush.osds_of_rule(rule.id)
+    crush = osd_map.crush
+    below = crush.osds_of_rule(rule.id) - crush.weightless_osds()
     return tuple(
         sorted(
             osd for osd in below if osd < len(osd_map.exists) and osd_map.exists[osd]
@@ -577,6 +578,15 @@ def _state_warnings(osd_map: OsdMap) -> list[str]:
     out = np.flatnonzero(osd_map.exists & (osd_map.weights == 0)).tolist()
     if out:
         warnings.append(f"osds: {osds_text(out)}: out: not counted")
+    weightless = sorted(
+        osd
+        for osd in osd_map.crush.weightless_osds()
+        if osd < len(osd_map.exists) and osd_map.exists[osd] and osd_map.weights[osd]
+    )
+    if weightless:
+        warnings.append(
+            f"osds: {osds_text(weightless)}: CRUSH weight 0: no room and no failure domain of a pool"
+        )
     return warnings
 
 

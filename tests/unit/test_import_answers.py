@@ -694,3 +694,37 @@ def test_an_import_begins_with_the_cluster_and_the_room_of_its_pool(imported):
     raw = bytes_text(RAW_BYTES)
     assert first.startswith(f"24 OSDs on 6 hosts, {raw} raw: pool ")
     assert f" takes {bytes_text(room['more_bytes'])} more" in first
+
+
+def _drained(document: dict, osds: range) -> dict:
+    """Set the CRUSH weight of some OSDs to 0, as ``ceph osd crush reweight`` does."""
+    buckets = document["crushmap"]["buckets"]
+    weights = {}
+    for bucket in buckets:
+        for item in bucket["items"]:
+            if item["id"] in osds:
+                item["weight"] = 0
+            item["weight"] = weights.get(item["id"], item["weight"])
+        weights[bucket["id"]] = sum(item["weight"] for item in bucket["items"])
+    return document
+
+
+def test_osds_of_weight_0_are_no_room_and_no_failure_domain(tmp_path):
+    # Given six hosts of four OSDs, when three hosts weigh nothing.
+    document = _drained(report(), range(12, 24))
+    imported = import_cluster([write_report(tmp_path, document)])
+    (row,) = capacity_of(imported)["pools"]
+    # Then three hosts are left for three copies: 12 OSDs, and nothing to heal in.
+    assert row["raw_bytes"] == 12 * OSD_BYTES
+    assert row["failure_domains"] == 3
+    assert row["usable_bytes_safe"] is None
+    assert any("osd.12" in line and "weight" in line for line in imported.warnings)
+    # And the scenario counts the same.
+    _, scenarios = describe_cluster(imported, path=tmp_path / "s.toml")
+    for path, scenario in scenarios.items():
+        write_scenario(scenario, path)
+    loaded = load_scenario(str(tmp_path / "s.toml"))
+    models = build_models(loaded)
+    held = scheme_capacity(loaded, "rep:3", models, drives_of(loaded, models))
+    assert (held.domains, held.spare_domains) == (3, 0)
+    assert held.raw_bytes == pytest.approx(row["raw_bytes"], rel=1e-5)
