@@ -121,8 +121,7 @@ def _fullest(osds: Sequence[ImportedOsd]) -> dict[str, Any] | None:
 
     ``used_over_mean`` is its use over that of all OSDs together (VAR). Databases count, as they do there.
     """
-    # A file with the bytes in use of an OSD has its size as well, databases included.
-    sizes = {osd.id: osd.size_bytes for osd in osds if osd.is_in}
+    sizes = {osd.id: osd.counted_bytes for osd in osds if osd.is_in}
     used_bytes = {
         osd.id: osd.used_bytes
         for osd in osds

@@ -112,8 +112,10 @@ class ImportedOsd:
     reweight: float
     primary_affinity: float
     crush_weight: float
-    size_bytes: int
-    used_bytes: int | None  # None if no file has the use of each OSD
+    size_bytes: int  # without a separate database device
+    used_bytes: (
+        int | None
+    )  # with it, as Ceph counts; None if no file has the use of each OSD
     metadata: OsdMetadata
 
     @property
@@ -125,6 +127,18 @@ class ImportedOsd:
     def database_bytes(self) -> int:
         """Size of a separate database device [B], all of which Ceph counts as used."""
         return self.metadata.bluefs_db_size if self.metadata.bluefs_dedicated_db else 0
+
+    @property
+    def counted_bytes(self) -> int:
+        """Size as Ceph counts it [B]: with a separate database device."""
+        return self.size_bytes + self.database_bytes
+
+    @property
+    def data_bytes(self) -> int | None:
+        """Bytes in use without a separate database device [B]. None if they are not known."""
+        if self.used_bytes is None:
+            return None
+        return max(0, self.used_bytes - self.database_bytes)
 
     def row(self) -> dict[str, Any]:
         """Return the OSD as the JSON document lists it."""
@@ -444,7 +458,7 @@ def _osds(
         metadata = documents.metadata.get(osd, OsdMetadata(id=osd))
         use = documents.osd_use.get(osd, OsdUse(osd=osd))
         weight = weights.get(osd, 0.0)
-        size = (use.kb or 0) * _KIB or metadata.bluestore_bdev_size or 0
+        size = _size_bytes(metadata, use)
         if not size:
             weighed.append(osd)
             size = round(weight * _TIB)
@@ -474,6 +488,18 @@ def _osds(
             f"osd_metadata: {osds_text(weighed)}: no size in any file: taken from CRUSH weights (1 = 1 TiB)"
         )
     return tuple(osds)
+
+
+def _size_bytes(metadata: OsdMetadata, use: OsdUse) -> int:
+    """Return the size of an OSD without a separate database device [B], 0 if no file has it.
+
+    See Ceph v16.2.15, ``src/os/bluestore/BlueStore.cc`` (``_get_statfs_overall``): the total that
+    ``ceph osd df`` shows includes such a device.
+    """
+    counted = (use.kb or 0) * _KIB
+    if metadata.bluefs_dedicated_db:
+        counted = max(0, counted - metadata.bluefs_db_size)
+    return counted or metadata.bluestore_bdev_size or 0
 
 
 def _crush_weights(crush: CrushMap) -> dict[int, float]:

@@ -375,9 +375,9 @@ def _usage(
     if pool.stored_bytes:
         keys["stored_bytes"] = pool.stored_bytes
     used_bytes = {
-        osd.id: osd.used_bytes
+        osd.id: osd.data_bytes
         for osd in cluster.osds
-        if osd.id in osds and osd.is_in and osd.used_bytes is not None
+        if osd.id in osds and osd.is_in and osd.data_bytes is not None
     }
     inside = osds & _osds_in(cluster)
     if used_bytes.keys() != inside:

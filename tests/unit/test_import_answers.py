@@ -94,6 +94,35 @@ def test_the_use_of_each_osd_goes_before_that_of_its_class(imported):
     }
 
 
+def test_a_separate_database_is_no_room_although_osd_df_counts_it(imported, tmp_path):
+    # Given OSDs of 4.096 TB with a database of 1.024 TB, half full with data, in the terms of `ceph osd df`.
+    database = OSD_BYTES // 4
+    used_bytes = database + OSD_BYTES // 2
+    nodes = [
+        {
+            "id": osd,
+            "type": "osd",
+            "kb": (OSD_BYTES + database) // KIB,
+            "kb_used": used_bytes // KIB,
+        }
+        for osd in range(24)
+    ]
+    with_df = imported({"nodes": nodes}, database_bytes=database)
+    without = imported(database_bytes=database)
+    # Then the raw bytes are those of the data devices, as without the file.
+    (row,) = capacity_of(with_df)["classes"]
+    assert row["raw_bytes"] == RAW_BYTES
+    (pool,) = capacity_of(with_df)["pools"]
+    (same,) = capacity_of(without)["pools"]
+    assert pool["usable_bytes_full"] == same["usable_bytes_full"]
+    # The fullest OSD is as full as `ceph osd df` shows: 3 of 5 parts.
+    assert row["fullest"]["used_ratio"] == pytest.approx(0.6)
+    # And the scenario has drives of 4.096 TB, half full.
+    scenario = scenario_of(with_df, with_df.pools[0], "m.txt").tables["cluster"]
+    assert scenario["drive_bytes"] == "4.096TB"
+    assert scenario["used_bytes"] == [OSD_BYTES // 2] * 24
+
+
 def test_the_fullest_osd_is_unknown_without_the_use_of_each(imported):
     (row,) = capacity_of(imported(kb_used=10**6))["classes"]
     assert row["fullest"] is None
