@@ -326,7 +326,13 @@ def _pg_choice(cluster: ImportedCluster, pool: ImportedPool, wanted: int) -> PgC
         if deviation is not None or pg_num == pool.placed.pg_num
     ]
     options = [_pg_option(cluster, pool, *setting) for setting in settings]
-    return PgChoice(pool.placed.name, wanted, options, "upmaps as they are")
+    return PgChoice(
+        pool.placed.name,
+        wanted,
+        options,
+        "upmaps as they are",
+        allows_upmaps=cluster.allows_upmaps,
+    )
 
 
 def _pg_option(

@@ -184,6 +184,7 @@ class ImportedCluster:
     counts: Counts
     reported: Counts | None  # the cluster's own counts, None if no file has them
     ratios: FullRatios
+    allows_upmaps: bool  # True if clients have to know upmaps already
     class_sums: Mapping[str, OsdSums]
     cluster_sum: OsdSums | None
     all_pools: PoolCounters
@@ -268,6 +269,7 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
         counts=counts,
         reported=reported,
         ratios=_raised_ratios(dump),
+        allows_upmaps=_allows_upmaps(dump),
         class_sums=documents.class_sums,
         cluster_sum=documents.cluster_sum,
         all_pools=documents.all_pools,
@@ -574,6 +576,14 @@ def _raised_ratios(dump: OsdMapDump) -> FullRatios:
     See Ceph v16.2.15, ``src/osd/OSD.cc`` (``OSDService::recalc_full_state``).
     """
     return FullRatios(*accumulate(_stated_ratios(dump), max))
+
+
+def _allows_upmaps(dump: OsdMapDump) -> bool:
+    """Return True if the oldest clients that a cluster accepts know upmaps, as since Luminous.
+
+    Names of releases are in alphabetical order, and "unknown" is none.
+    """
+    return "luminous" <= dump.require_min_compat_client < "unknown"
 
 
 def _ratio_warnings(dump: OsdMapDump) -> list[str]:

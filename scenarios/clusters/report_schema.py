@@ -289,6 +289,7 @@ class OsdMapDump(ReportPart):
     pg_temp: list[OsdList] = []
     primary_temp: list[PrimaryChoice] = []
     stretch_mode: StretchMode = StretchMode()
+    require_min_compat_client: Text = ""
 
 
 # The CRUSH map: `ceph osd crush dump`. `stripesim.models.placement.map_from_dump` interprets it.
