@@ -161,6 +161,15 @@ def test_files_may_repeat_what_a_report_has(cluster, tmp_path):
         assert import_cluster(files).osds == cluster.osds
 
 
+def test_a_list_of_upmaps_is_no_list_of_placement_groups(tmp_path):
+    whole = write_report(tmp_path, report())
+    upmaps = write_report(
+        tmp_path, [{"pgid": "1.3", "mapping": {"from": 1, "to": 4}}], "upmaps.json"
+    )
+    with pytest.raises(MeasuredError, match=r"upmaps\.json: got "):
+        import_cluster([whole, upmaps])
+
+
 def test_capacity_adds_up(cluster):
     capacity = capacity_of(cluster)
     assert [row["class"] for row in capacity["classes"]] == ["hdd", "ssd"]
