@@ -126,7 +126,7 @@ class ImportedOsd:
     @property
     def database_bytes(self) -> int:
         """Size of a separate database device [B], all of which Ceph counts as used."""
-        return self.metadata.bluefs_db_size if self.metadata.bluefs_dedicated_db else 0
+        return self.metadata.bluefs_db_size if self.metadata.has_own_database else 0
 
     @property
     def counted_bytes(self) -> int:
@@ -499,7 +499,7 @@ def _size_bytes(metadata: OsdMetadata, use: OsdUse) -> int:
     ``ceph osd df`` shows includes such a device.
     """
     counted = (use.kb or 0) * _KIB
-    if metadata.bluefs_dedicated_db:
+    if metadata.has_own_database:
         counted = max(0, counted - metadata.bluefs_db_size)
     return counted or metadata.bluestore_bdev_size or 0
 

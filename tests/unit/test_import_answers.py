@@ -123,6 +123,33 @@ def test_a_separate_database_is_no_room_although_osd_df_counts_it(imported, tmp_
     assert scenario["used_bytes"] == [OSD_BYTES // 2] * 24
 
 
+@pytest.mark.parametrize(
+    ("stated", "size_bytes", "drive"),
+    [
+        # Ceph 15 and later say whether the database has a device of its own.
+        ("1", 2**36, "hdd-7200-nvme-db"),
+        ("0", 2**36, "hdd-7200"),
+        # Ceph 14 lists only such a database, and Ceph 13 the shared device, too.
+        (None, 2**36, "hdd-7200-nvme-db"),
+        (None, OSD_BYTES, "hdd-7200"),
+        (None, 0, "hdd-7200"),
+    ],
+)
+def test_a_database_of_its_own_is_known_in_each_release(
+    imported, stated, size_bytes, drive
+):
+    metadata = {"bluefs_db_rotational": "0"}
+    if stated is not None:
+        metadata["bluefs_dedicated_db"] = stated
+    if size_bytes:
+        metadata["bluefs_db_size"] = str(size_bytes)
+    cluster = imported(version="14.2.21", metadata=metadata)
+    own_bytes = size_bytes if drive == "hdd-7200-nvme-db" else 0
+    assert {osd.database_bytes for osd in cluster.osds} == {own_bytes}
+    described = describe_pool(cluster, cluster.pools[0])
+    assert described.cluster["drive"] == drive
+
+
 def test_the_fullest_osd_is_unknown_without_the_use_of_each(imported):
     (row,) = capacity_of(imported(kb_used=10**6))["classes"]
     assert row["fullest"] is None
