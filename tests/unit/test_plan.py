@@ -11,6 +11,7 @@ from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.durability.durability import DescribedSystem
 from stripesim.scenarios.answers.plan import candidate_runs
 from stripesim.scenarios.answers.plan.answer import answer_of_plan
+from stripesim.scenarios.answers.plan.assumptions import price_warnings
 from stripesim.scenarios.answers.plan.candidates import (
     candidates_of,
     judge,
@@ -839,3 +840,36 @@ def test_further_cores_are_paid_for_in_bought_and_in_kept_hosts(
     plain = prices_of(OWNED, *of_plan)
     more = prices_of(OWNED, *of_plan, "plan.cores_per_host=[256]")
     assert more[hosts, "nvme-tlc"] - plain[hosts, "nvme-tlc"] == cost_of_cores
+
+
+@pytest.mark.parametrize(
+    ("sets", "keys"),
+    [
+        # [cluster] has 128 cores per host, 10 Gbit/s and prices of neither.
+        (["plan.cores_per_host=[128, 256]"], ["plan.prices.core"]),
+        (["plan.cores_per_host=[128, 256]", "plan.prices.core=7.0"], []),
+        # A price for cores beyond 128 leaves 32 and 64 cores at one price.
+        (
+            ["plan.cores_per_host=[32, 64]", "plan.prices.core=7.0"],
+            ["plan.prices.host"],
+        ),
+        (["plan.cores_per_host=[64]"], []),
+        (["plan.public_gbit_per_s=[10.0, 25.0]"], []),
+        (
+            ["plan.public_gbit_per_s=[10.0, 25.0]", "plan.prices.network_per_gbit=0.0"],
+            ["plan.prices.network_per_gbit"],
+        ),
+    ],
+)
+def test_what_differs_at_no_price_is_warned_of(sets, keys):
+    scenario = parse_scenario(OWNED, sets=sets)
+    assert scenario.plan is not None
+    lines = list(price_warnings(scenario, scenario.plan))
+    assert [line.partition(":")[0] for line in lines] == keys
+
+
+def test_cores_of_gateways_at_no_price_are_warned_of():
+    scenario = parse_scenario(STORE, sets=["plan.prices={gateway=3000.0}"])
+    assert scenario.plan is not None
+    (line,) = price_warnings(scenario, scenario.plan)
+    assert line.startswith("plan.prices.gateway_core: ")

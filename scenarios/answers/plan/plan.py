@@ -10,6 +10,7 @@ from stripesim.scenarios.answers.plan.assumptions import (
     assumptions_of,
     equal_latencies,
     own_assumptions,
+    price_warnings,
 )
 from stripesim.scenarios.answers.plan.candidate_runs import (
     SimulatedRuns,
@@ -202,6 +203,7 @@ def _recommendation(
     )
     lines = (scenario_warnings(one, build_models(one)) for one in scenarios)
     warnings = list(dict.fromkeys(line for listed in lines for line in listed))
+    warnings += price_warnings(scenario, plan)
     document = {
         "varied": varied,
         "candidates": list(documents.values()),
