@@ -498,10 +498,11 @@ def _size_bytes(metadata: OsdMetadata, use: OsdUse) -> int:
     See Ceph v16.2.15, ``src/os/bluestore/BlueStore.cc`` (``_get_statfs_overall``): the total that
     ``ceph osd df`` shows includes such a device.
     """
+    device_bytes = metadata.bluestore_bdev_size or 0
     counted = (use.kb or 0) * _KIB
     if metadata.has_own_database:
-        counted = max(0, counted - metadata.bluefs_db_size)
-    return counted or metadata.bluestore_bdev_size or 0
+        return device_bytes or max(0, counted - metadata.bluefs_db_size)
+    return counted or device_bytes
 
 
 def _crush_weights(crush: CrushMap) -> dict[int, float]:
