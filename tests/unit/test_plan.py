@@ -288,6 +288,12 @@ def test_an_interval_across_its_bound_is_uncertain():
     assert state("nines", None, "or more") == "uncertain"
 
 
+def test_an_interval_of_a_latency_begins_at_0():
+    # Student's t of two runs of 1 and 2 ms: 1.5 ± 12.7 × 0.5.
+    verdict = judge("p99_ms", Interval(1.5, -4.85, 7.85), 10.0, 1.0, "ms", "or less")
+    assert "(95 % 0 to 7.85)" in verdict.words
+
+
 def test_nines_follow_the_rebuild_of_the_same_candidate():
     # Given two paces of recovery that differ by its sleep alone.
     durability = "[durability]\nafr = 0.05\n"

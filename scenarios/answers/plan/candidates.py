@@ -488,6 +488,8 @@ def _judged_sentence(
     if value is None:
         return f"{key}: not known, {limit} {unit} {side}"
     low, high = _ends(value)
+    # Student's interval of few runs may reach below 0, where no requirement has values.
+    low = max(0.0, low)
     between = ""
     if text(low) != text(high):
         between = f" (95 % {text(low)} to {text(high)})"

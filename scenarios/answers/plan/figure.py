@@ -367,10 +367,10 @@ def _p99_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec | Non
 
 
 def _p99_ends(one: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the interval of a candidate's p99 [ns], or the value twice if it has none."""
+    """Return the interval of a candidate's p99 from 0 on [ns], or the value twice if it has none."""
     if one["latency_p99_low_ns"] is None or one["latency_p99_high_ns"] is None:
         return one["latency_p99_ns"], one["latency_p99_ns"]
-    return one["latency_p99_low_ns"], one["latency_p99_high_ns"]
+    return max(0.0, one["latency_p99_low_ns"]), one["latency_p99_high_ns"]
 
 
 def _rebuild_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec | None:
