@@ -111,7 +111,8 @@ def plan_of(cluster: ImportedCluster, pool: ImportedPool) -> ImportedScenario:
     step = keys.get("racks", 1)
     hosts = {math.ceil(keys["hosts"] * factor / step) * step for factor in _PLANNED}
     plan: dict[str, Any] = {"hosts": sorted(hosts)}
-    plan["owned_hosts"] = len(described.hosts)
+    # Equal hosts stand for the existing ones, and racks of equal size may need more of them.
+    plan["owned_hosts"] = keys["hosts"]
     stored = counted.tables.get("plan", {})
     if stored:
         plan |= {**stored, "usable_bytes": stored["stored_bytes"]}

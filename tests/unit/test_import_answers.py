@@ -635,6 +635,19 @@ def test_a_plan_of_a_balanced_pool_keeps_a_balancer(imported):
     assert tables[1]["upmap_max_deviation"] == 5
 
 
+def test_a_plan_owns_the_equal_hosts_that_stand_for_the_existing_ones(tmp_path):
+    # Given five hosts of four OSDs in three racks: six equal hosts, two in each rack, stand for them.
+    document = report(rule=[("chooseleaf_firstn", 0, "rack")])
+    for osd in range(20, 24):
+        document["osdmap"]["osds"][osd] |= {"in": 0, "weight": 0.0}
+    cluster = import_cluster([write_report(tmp_path, document)])
+    plan = plan_of(cluster, cluster.pools[0]).tables
+    assert plan["cluster"]["hosts"] == 6
+    # Then six cost nothing.
+    assert plan["plan"]["owned_hosts"] == 6
+    assert plan["plan"]["hosts"][0] == 6
+
+
 def test_a_plan_with_racks_has_as_many_hosts_in_each(imported):
     cluster = imported(rule=(("chooseleaf_firstn", 0, "rack"),))
     tables = plan_of(cluster, cluster.pools[0]).tables
