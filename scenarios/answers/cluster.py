@@ -137,6 +137,13 @@ def _sentences(document: Row) -> Iterator[str]:
         yield f"  {row['domain']} ({row['class']}): {why}"
     if len(stuck) > _STUCK_MAX:
         yield f"  … {len(stuck) - _STUCK_MAX} more: --out FILE --report, or --json -"
+    for pool, room in zip(document["pools"], capacity["pools"], strict=True):
+        if room["unplaced_groups"]:
+            unplaced = room["unplaced_groups"]
+            yield (
+                f"  {pool['name']}: without its largest {pool['failure_domain']}, CRUSH finds too few OSDs "
+                f"for {unplaced:,} of {counted_text(pool['pg_num'], 'placement group')}, which do not heal"
+            )
     counts = document["pgs_by_osd"]
     if _is_counted(counts):
         keys = ("acting_pgs", "primary_pgs")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
@@ -179,6 +179,8 @@ class ImportedCluster:
     pools: tuple[ImportedPool, ...]
     osds: tuple[ImportedOsd, ...]  # existing ones, by id
     sets: Mapping[int, PgSets]
+    #: The same once OSDs that are down, but in, have returned, for capacity
+    returned_sets: Mapping[int, PgSets]
     #: Data of each placement group, by pool, for pools all of whose groups a file lists
     group_data: Mapping[int, GroupData]
     counts: Counts
@@ -190,6 +192,11 @@ class ImportedCluster:
     all_pools: PoolCounters
     cluster_rate: MeasuredRate | None
     warnings: tuple[str, ...]
+
+    @property
+    def returned_map(self) -> OsdMap:
+        """The OSD map once OSDs that are down, but in, have returned."""
+        return with_returned_osds(self.osd_map)
 
     @property
     def release(self) -> int | None:
@@ -226,6 +233,25 @@ class ImportedCluster:
         return rows
 
 
+def with_returned_osds(osd_map: OsdMap) -> OsdMap:
+    """Return an OSD map once the OSDs that are down, but in, have returned."""
+    return replace(osd_map, up=osd_map.up | osd_map.returning_osds)
+
+
+def sets_of_pools(osd_map: OsdMap) -> dict[int, PgSets]:
+    """Return the placement groups of each pool."""
+    return {pool.id: pg_sets(osd_map, pool) for pool in osd_map.pools}
+
+
+def returned_sets_of(
+    osd_map: OsdMap, sets: Mapping[int, PgSets]
+) -> Mapping[int, PgSets]:
+    """Return the placement groups of each pool once the OSDs that are down, but in, have returned."""
+    if not osd_map.returning_osds.any():
+        return sets
+    return sets_of_pools(with_returned_osds(osd_map))
+
+
 def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
     """Read a cluster from a report, or from the outputs of several commands."""
     documents = load_documents(paths)
@@ -242,7 +268,7 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
     )
     osds = _osds(documents, osd_map, warnings)
     try:
-        sets = {pool.id: pg_sets(osd_map, pool) for pool in osd_map.pools}
+        sets = sets_of_pools(osd_map)
     except ProblemsError as error:
         raise MeasuredError(
             f"{documents.crush_file}: crushmap.rules: {error}"
@@ -265,6 +291,7 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
         pools=pools,
         osds=osds,
         sets=sets,
+        returned_sets=returned_sets_of(osd_map, sets),
         group_data=_group_data(documents, osd_map),
         counts=counts,
         reported=reported,

@@ -104,8 +104,8 @@ def shard_bytes(pool: ImportedPool) -> float:
 
 
 def shards_by_osd(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, int]:
-    """Count the shards of a pool on each OSD."""
-    acting = cluster.sets[pool.placed.id].acting
+    """Count the shards of a pool on each OSD, once OSDs that are down have returned."""
+    acting = cluster.returned_sets[pool.placed.id].acting
     osds, counts = np.unique(acting[acting != NONE], return_counts=True)
     return dict(zip(osds.tolist(), counts.tolist(), strict=True))
 

@@ -17,7 +17,7 @@ from stripesim.models.problems import AnswerError, MeasuredError
 from stripesim.scenarios.answers.cluster import answer_of_cluster, sections_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_domains
-from stripesim.scenarios.clusters.capacity import capacity_of
+from stripesim.scenarios.clusters.capacity import capacity_of, pg_choices
 from stripesim.scenarios.clusters.cluster import import_cluster
 from stripesim.scenarios.clusters.counted_scenario import plan_of, scenario_without_map
 from stripesim.scenarios.clusters.hardware import (
@@ -267,6 +267,38 @@ def test_an_out_osd_holds_no_data_and_a_down_osd_returns(tmp_path):
     write_scenario(scenario_of(cluster, cluster.pools[0], "m.txt"), tmp_path / "s.toml")
     scenario = load_scenario(tmp_path / "s.toml")
     assert len(osd_domains(scenario, parse_scheme("rep:3"))) == 23
+
+
+@pytest.mark.parametrize("down", [(1,), (0, 1, 2, 3)])
+def test_capacity_counts_osds_that_are_down_as_if_they_were_up(tmp_path, down):
+    document = report(counters={"num_bytes": 10**12})
+    whole = capacity_of(import_cluster([write_report(tmp_path, document)]))
+    for osd in down:
+        document["osdmap"]["osds"][osd]["up"] = 0
+    cluster = import_cluster([write_report(tmp_path, document)])
+    assert capacity_of(cluster) == whole
+    assert pg_choices(cluster)[0].present.imbalance == whole["pools"][0]["imbalance"]
+    # The cluster's own count of placement groups is that without them.
+    assert cluster.counts[down[0]] == (0, 0)
+
+
+def test_groups_that_find_no_place_after_a_loss_are_counted(tmp_path):
+    # Given two shards in each of three hosts, of six hosts, of which three are out.
+    rule = [("choose_indep", 3, "host"), ("choose_indep", 2, "osd")]
+    document = report(rule=rule)
+    for osd in range(12, 24):
+        document["osdmap"]["osds"][osd] |= {"in": 0, "weight": 0.0}
+    document["osdmap"]["pools"][0] |= {"type": 3, "size": 6}
+    # The other three have two OSDs each.
+    for osd in (2, 3, 6, 7, 10, 11):
+        document["osdmap"]["osds"][osd] |= {"in": 0, "weight": 0.0}
+    # A host with a third OSD makes seven domains for six shards: without one of the two others, none heals.
+    document["osdmap"]["osds"][11] |= {"in": 1, "weight": 1.0}
+    cluster = import_cluster([write_report(tmp_path, document)])
+    (row,) = capacity_of(cluster)["pools"]
+    assert (row["failure_domains"], row["unplaced_groups"]) == (7, 64)
+    answer = answer_of_cluster(*describe_cluster(cluster))
+    assert any("for 64 of 64 placement groups" in str(part) for part in answer.shown)
 
 
 def test_hosts_that_differ_become_equal_hosts_of_the_same_raw_capacity(tmp_path):
