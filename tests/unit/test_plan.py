@@ -116,6 +116,31 @@ def test_a_candidate_whose_interval_stays_wide_says_so_after_fifty_runs(monkeypa
     assert "no spare" not in row["verdict"]
 
 
+@pytest.mark.parametrize(
+    ("iops", "slow_cells", "words"),
+    [
+        (1e9, (), "1,000 M requests/s or more are a burst: ... sustain"),
+        (
+            200.0,
+            (("a cell", "ssd"),),
+            "a cell: ... settles slowly ... workload.requests = ",
+        ),
+        (200.0, (), None),
+    ],
+)
+def test_a_candidate_in_a_closed_loop_that_is_too_short_says_so(
+    monkeypatch, iops, slow_cells, words
+):
+    worst = candidate_runs._WorstCells(
+        iops, None, False, None, 1e6, 0.0, slow_cells=slow_cells
+    )
+    monkeypatch.setattr(candidate_runs, "_worst", lambda *_, **__: worst)
+    text = TEXT.replace("rate_per_s = 200.0\n", "")
+    sets = ["plan.hosts=[7]", "schemes=['rs:4,2']"]
+    (one,) = make_plan(parse_scenario(text, sets=sets)).document["candidates"]
+    assert [states(line, words) for line in one["warnings"]] == [True] * bool(words)
+
+
 def test_warnings_are_about_the_load_at_the_rate_that_is_asked_for():
     # At a rate arrivals go by the clock: a queue depth far outside the range plays no part.
     deep = TEXT.replace("requests = 400", "requests = 400\nqueue_depth = 9999")

@@ -37,6 +37,7 @@ from stripesim.scenarios.cells.notes import (
 from stripesim.scenarios.forms.pg_settings import pg_choice_of
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import PlanSpec
+from stripesim.scenarios.schema.units import counted_text
 from stripesim.sim.observe.progress import OnStep, silent
 
 _SIMULATED: Final = (
@@ -305,11 +306,13 @@ def _reasons(
     """Explain the recommendation, or why there is none."""
     if best is None:
         open_ones = sum(one.possible and not one.meets for one in every)
+        tried = counted_text(len(every), "candidate")
         if open_ones == 0:
-            return [f"none of {len(every)} candidates meets all requirements"]
+            return [f"none of {tried} meets all requirements"]
+        uncertain = "1 is" if open_ones == 1 else f"{open_ones} are"
         return [
-            f"none of {len(every)} candidates is known to meet all requirements. {open_ones} are uncertain: "
-            "more replications, a longer run or a higher plan.simulated_max may decide"
+            f"none of {tried} is known to meet all requirements. {uncertain} uncertain: more replications, a "
+            "longer run or a higher plan.simulated_max may decide"
         ]
     criterion = "the lowest cost"
     if best.results.get("cost") is None:
