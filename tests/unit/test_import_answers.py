@@ -299,6 +299,7 @@ def test_groups_that_find_no_place_after_a_loss_are_counted(tmp_path):
     assert (row["failure_domains"], row["unplaced_groups"]) == (7, 64)
     answer = answer_of_cluster(*describe_cluster(cluster))
     assert any("for 64 of 64 placement groups" in str(part) for part in answer.shown)
+    assert "for 64 of 64 placement groups" in answer.page()
 
 
 def test_hosts_that_differ_become_equal_hosts_of_the_same_raw_capacity(tmp_path):
