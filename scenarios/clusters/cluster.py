@@ -82,6 +82,7 @@ class ImportedPool:
     allocated_bytes: int | None  # on all OSDs, None if no file has them
     counters: PoolCounters | None
     rate: MeasuredRate | None
+    compresses: bool  # True with any compression_mode but none
     application: str
 
     def row(self) -> dict[str, Any]:
@@ -376,6 +377,7 @@ def _pool(
         allocated_bytes=documents.pool_allocated_bytes.get(placed.id),
         counters=counters,
         rate=documents.pool_rates.get(placed.id),
+        compresses=_compression_of(row) != "none",
         application=", ".join(row.application_metadata),
     )
 
@@ -550,7 +552,7 @@ def _left_out_of_pool(row: PoolRow, placed: PlacedPool) -> list[str]:
         warnings.append(
             f"{where}: a cache tier of pool {row.tier_of}: simulated as a pool of its own"
         )
-    mode = row.options.get("compression_mode", "none")
+    mode = _compression_of(row)
     if mode != "none":
         warnings.append(
             f"{where}: compression_mode {value_text(mode)}: simulated without compression, and its capacity "
@@ -576,6 +578,11 @@ def _left_out_of_pool(row: PoolRow, placed: PlacedPool) -> list[str]:
             "OSDs than the cluster"
         )
     return warnings
+
+
+def _compression_of(row: PoolRow) -> object:
+    """Return the compression mode of a pool, ``none`` by default."""
+    return row.options.get("compression_mode", "none")
 
 
 def _min_size_warnings(pools: Iterable[ImportedPool]) -> list[str]:

@@ -681,6 +681,17 @@ def test_a_plan_owns_the_equal_hosts_that_stand_for_the_existing_ones(tmp_path):
     assert plan["plan"]["hosts"][0] == 6
 
 
+@pytest.mark.parametrize(("mode", "is_noted"), [("none", False), ("aggressive", True)])
+def test_a_plan_says_that_stored_bytes_are_those_after_compression(
+    tmp_path, mode, is_noted
+):
+    document = report(kb_used=10**9)
+    document["osdmap"]["pools"][0]["options"] = {"compression_mode": mode}
+    cluster = import_cluster([write_report(tmp_path, document)])
+    notes = plan_of(cluster, cluster.pools[0]).notes
+    assert any("compression (of data)" in note for note in notes) == is_noted
+
+
 def test_a_plan_with_racks_has_as_many_hosts_in_each(imported):
     cluster = imported(rule=(("chooseleaf_firstn", 0, "rack"),))
     tables = plan_of(cluster, cluster.pools[0]).tables
