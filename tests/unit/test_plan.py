@@ -319,6 +319,21 @@ def test_an_interval_of_a_latency_begins_at_0():
     assert "(95 % 0 to 7.85)" in verdict.words
 
 
+def test_cheaper_candidates_that_are_uncertain_are_counted(monkeypatch):
+    # Given a p99 of 4 to 6 ms on four hosts, and of 3 ms on seven, where at most 5 ms are wanted.
+    def simulated(scenario, *_, **__):
+        p99_ms = 3.0
+        if scenario.cluster.host_count == 4:
+            p99_ms = 4.0 + 2 * (scenario.seed % 2)
+        return candidate_runs._WorstCells(200.0, 200.0, False, None, p99_ms * 1e6, 0.0)
+
+    monkeypatch.setattr(candidate_runs, "_worst", simulated)
+    sets = ["schemes=['rep:3']", "plan.p99_ms=5.0", "plan.usable_bytes='1TB'"]
+    answer = make_plan(parse_scenario(TEXT, sets=sets)).document
+    assert answer["recommended"]["hosts"] == 7
+    assert any(line.startswith("1 cheaper candidate is") for line in answer["reasons"])
+
+
 def test_nines_follow_the_rebuild_of_the_same_candidate():
     # Given two paces of recovery that differ by its sleep alone.
     durability = "[durability]\nafr = 0.05\n"

@@ -323,5 +323,20 @@ def _reasons(
     return [
         f"{name}: {criterion}{ties}",
         *(verdict.words for verdict in best.verdicts),
+        *_cheaper_words(best, every),
         *(f"warning: {line}" for line in best.warnings),
     ]
+
+
+def _cheaper_words(best: Candidate, every: Sequence[Candidate]) -> list[str]:
+    """Return a sentence on cheaper candidates that may meet all requirements, too."""
+    cheaper = [
+        one
+        for one in every
+        if one.possible and not one.meets and _price_of(one) < _price_of(best)
+    ]
+    if not cheaper:
+        return []
+    named = counted_text(len(cheaper), "cheaper candidate")
+    verb = "is" if len(cheaper) == 1 else "are"
+    return [f"{named} {verb} uncertain: more replications or a longer run may decide"]
