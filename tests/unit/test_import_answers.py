@@ -15,6 +15,10 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import generation
 from stripesim.models.problems import AnswerError, MeasuredError
 from stripesim.scenarios.answers.cluster import answer_of_cluster, sections_of
+from stripesim.scenarios.answers.plan.candidates import (
+    candidates_of,
+    judge_closed_forms,
+)
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_domains
 from stripesim.scenarios.clusters.capacity import capacity_of, pg_choices
@@ -690,6 +694,27 @@ def test_a_plan_says_that_stored_bytes_are_those_after_compression(
     cluster = import_cluster([write_report(tmp_path, document)])
     notes = plan_of(cluster, cluster.pools[0]).notes
     assert any("compression (of data)" in note for note in notes) == is_noted
+
+
+def test_a_plan_on_a_map_costs_the_hosts_and_drives_of_the_map(tmp_path):
+    # Given the map of six hosts with four OSDs each
+    cluster = import_cluster([write_report(tmp_path, report())])
+    path = tmp_path / "s.toml"
+    write_scenario(scenario_of(cluster, cluster.pools[0], "s.crush"), path)
+    with path.open("a") as file:
+        file.write(
+            "[plan]\ncores_per_host = [16, 20]\n"
+            "[plan.prices]\nhost = 1000.0\ndrive = 100.0\ncore = 10.0\n"
+        )
+    scenario = load_scenario(path)
+    assert scenario.plan is not None
+    costs = []
+    for one in candidates_of(scenario, scenario.plan):
+        judge_closed_forms(one, scenario, scenario.plan)
+        costs.append(one.results["cost"])
+    # Hosts have 16 hardware threads, and four more cost 40 for each host.
+    drives = 24 * 100
+    assert costs == [6 * 1000 + drives, 6 * 1040 + drives]
 
 
 def test_a_plan_with_racks_has_as_many_hosts_in_each(imported):

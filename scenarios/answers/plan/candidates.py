@@ -24,6 +24,7 @@ from stripesim.scenarios.forms.capacity import (
 from stripesim.scenarios.forms.prices import (
     cost_of,
     hosts_of_domain,
+    with_counted_hosts,
     with_next_domain,
 )
 from stripesim.scenarios.schema.scenario import Scenario, scenario_from
@@ -336,17 +337,18 @@ def _costs(
         return {}
     cost = partial(
         cost_of,
-        owned=base.cluster,
+        owned=with_counted_hosts(base).cluster,
         owned_hosts=plan.owned_hosts,
         owned_gateways=plan.owned_gateways,
         prices=plan.prices,
         drive_bytes=drives.capacity.drive_bytes if drives.capacity else 0.0,
         drives_per_osd=drives.per_osd,
     )
-    bought = cost(scenario)
+    counted = with_counted_hosts(scenario)
+    bought = cost(counted)
     costs = bought._asdict()
     if held.spare_domains < max(1, plan.spare_domains):
-        larger = cost(with_next_domain(scenario, held))
+        larger = cost(with_next_domain(counted, held))
         costs["next_domain_cost"] = larger.cost - bought.cost
     return costs
 
