@@ -319,6 +319,20 @@ def test_an_interval_of_a_latency_begins_at_0():
     assert "(95 % 0 to 7.85)" in verdict.words
 
 
+@pytest.mark.parametrize(
+    ("sets", "wanted"),
+    [
+        # Seven hosts with two drives of 3.84 TB hold less than 15.2 TB in three copies: 6 × 7.68 × 0.85 / 3.
+        (["plan.usable_bytes='1TB'", "plan.stored_bytes='16TB'"], 16),
+        (["plan.usable_bytes='17TB'", "plan.stored_bytes='16TB'"], 17),
+    ],
+)
+def test_the_data_at_the_start_has_to_fit(sets, wanted):
+    sets = [*sets, "schemes=['rep:3']", "plan.hosts=[7]"]
+    (one,) = make_plan(parse_scenario(TEXT, sets=sets)).document["candidates"]
+    assert one["fails"][0].endswith(f"wanted {wanted} or more")
+
+
 def test_cheaper_candidates_that_are_uncertain_are_counted(monkeypatch):
     # Given a p99 of 4 to 6 ms on four hosts, and of 3 ms on seven, where at most 5 ms are wanted.
     def simulated(scenario, *_, **__):

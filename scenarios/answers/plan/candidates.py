@@ -314,10 +314,13 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
     if days is not None:
         candidate.results["days_until_full"] = days
     requirements: tuple[tuple[str, float | None, float, str, Side], ...] = (
-        ("usable_bytes", safe_bytes, 1e-12, "TB usable, safe", "or more"),
         ("days_until_full", days, 1, "days until full", "or more"),
         ("cost_max", candidate.results.get("cost"), 1, "cost", "or less"),
         ("watts_max", candidate.results.get("watts"), 1, "W", "or less"),
+    )
+    usable = None if safe_bytes is None else Interval(safe_bytes, None, None)
+    candidate.judge(
+        "usable_bytes", usable, plan.held_bytes, 1e-12, "TB usable, safe", "or more"
     )
     for key, value, factor, unit, side in requirements:
         known = None if value is None else Interval(value, None, None)

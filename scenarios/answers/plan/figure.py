@@ -113,12 +113,12 @@ def _cost_figure(
         *_front(sized, height),
         *_marks(sized, height, _schemes(document)),
         *_ring(document["recommended"], height),
-        *_limits(plan.usable_bytes, cost_max),
+        *_limits(plan.held_bytes, cost_max),
     ]
     widths = [_safe_tb(one) for one in sized]
     heights = [height(one) for one in sized]
-    if plan.usable_bytes is not None:
-        widths.append(plan.usable_bytes / _TERA)
+    if plan.held_bytes is not None:
+        widths.append(plan.held_bytes / _TERA)
     if cost_max is not None:
         heights.append(cost_max)
     panel = PanelSpec(
