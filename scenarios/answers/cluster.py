@@ -137,11 +137,25 @@ def _sentences(document: Row) -> Iterator[str]:
         yield f"  {row['domain']} ({row['class']}): {why}"
     if len(stuck) > _STUCK_MAX:
         yield f"  … {len(stuck) - _STUCK_MAX} more: --out FILE --report, or --json -"
+    for line in _unplaced_sentences(document):
+        yield f"  {line}"
     counts = document["pgs_by_osd"]
     if _is_counted(counts):
         keys = ("acting_pgs", "primary_pgs")
         equal = sum(_agrees(row, *keys) for row in counts)
         yield f"Placement groups: as the cluster counts them on {equal} of {len(counts)} OSDs"
+
+
+def _unplaced_sentences(document: Row) -> Iterator[str]:
+    """Yield the pools with placement groups that find no place after the loss of a failure domain."""
+    rooms = document["capacity"]["pools"]
+    for pool, room in zip(document["pools"], rooms, strict=True):
+        unplaced = room["unplaced_groups"]
+        if unplaced:
+            yield (
+                f"{pool['name']}: without its largest {pool['failure_domain']}, CRUSH finds too few OSDs for "
+                f"{unplaced:,} of {counted_text(pool['pg_num'], 'placement group')}, which do not heal"
+            )
 
 
 def _is_counted(counts: Sequence[Row]) -> bool:
@@ -202,7 +216,7 @@ def sections_of(document: Row, derivations: Sequence[Derivation]) -> list[Sectio
         _pools(document),
         _balance(document),
         *([_placement(document)] if document["placement"] else []),
-        _healing(capacity),
+        _healing(document),
         _hardware(derivations),
     ]
     if "failures" not in document:
@@ -452,7 +466,8 @@ def _usable(option: Row) -> float:
     return float(option["usable_bytes_safe"] or option["usable_bytes_full"] or 0.0)
 
 
-def _healing(capacity: Row) -> Section:
+def _healing(document: Row) -> Section:
+    capacity = document["capacity"]
     domains: Sequence[Row] = sorted(
         capacity["domains"], key=lambda row: row["room_bytes"] - row["held_bytes"]
     )
@@ -475,6 +490,7 @@ def _healing(capacity: Row) -> Section:
     more = ""
     if len(domains) > _ROWS_MAX:
         more = f" {len(domains) - _ROWS_MAX} further domains have more room."
+    unplaced = "".join(f" {line}." for line in _unplaced_sentences(document))
     columns = ["failure domain", "holds", "room on the others", "after its loss"]
     return Section(
         "Room to heal",
@@ -482,7 +498,7 @@ def _healing(capacity: Row) -> Section:
         f"Room is the total free space of the other OSDs of the same pools below "
         f"{capacity['nearfull_ratio']:.4g} "
         "(nearfull). Healing also needs enough domains for every shard of the widest pool. Tightest "
-        f"first.{more}",
+        f"first.{more}{unplaced}",
         [
             Table(
                 "Room to heal by failure domain",

@@ -38,7 +38,7 @@ from stripesim.sim.run import Run
 #: Bytes on OSDs for each byte of the pool, above which a warning tells of other data. Metadata is less.
 OTHER_DATA_MAX: Final = 1.15
 # Ratio of a rate to its bound that chance does not explain.
-_BURST = 1.05
+BURST = 1.05
 #: Requests for each one in flight from which the p50 and p99 of a saturated closed loop hardly change.
 SETTLED_ROUNDS: Final = 300
 # Utilisation of a resource, its distance from the mean of its class, and its part of the latency, from which
@@ -401,7 +401,7 @@ def burst_warnings(
         return []
     if may_hit_caches(scenario, cell, models):
         return []
-    if saturates["utilisation"] <= _BURST:
+    if saturates["utilisation"] <= BURST:
         return []
     rate = number_text(saturates["utilisation"] * saturates["iops"])
     cause = "more requests still gather where most are served"

@@ -440,9 +440,14 @@ def osd_hosts(scenario: Scenario) -> IntArray:
 
 
 def hosts_of_osds_in(scenario: Scenario) -> IntArray:
-    """Return the host of each OSD that is in, −1 for OSDs that are out and for unused OSD numbers."""
+    """Return the host of each OSD that data is placed on, −1 for other OSD numbers.
+
+    Such an OSD is in and weighs something. New hosts of changes weigh nothing at first.
+    """
     hosts = osd_hosts(scenario)
     hosts[[osd for osd in osds_out(scenario) if osd < len(hosts)]] = -1
+    if scenario.cluster.crush_map is not None or scenario.changes:
+        hosts[list(crush_of(scenario).weightless_osds())] = -1
     return hosts
 
 
@@ -488,7 +493,7 @@ def domain_type(scenario: Scenario, scheme: RedundancyScheme) -> str:
 
 
 def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int | str]:
-    """Return the failure domain of each OSD that is in under a scheme."""
+    """Return the failure domain of each OSD that data of a scheme is placed on."""
     hosts = hosts_of_osds_in(scenario)
     osds = np.flatnonzero(hosts >= 0).tolist()
     domain = domain_type(scenario, scheme)

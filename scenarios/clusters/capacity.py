@@ -121,8 +121,7 @@ def _fullest(osds: Sequence[ImportedOsd]) -> dict[str, Any] | None:
 
     ``used_over_mean`` is its use over that of all OSDs together (VAR). Databases count, as they do there.
     """
-    # A file with the bytes in use of an OSD has its size as well, databases included.
-    sizes = {osd.id: osd.size_bytes for osd in osds if osd.is_in}
+    sizes = {osd.id: osd.counted_bytes for osd in osds if osd.is_in}
     used_bytes = {
         osd.id: osd.used_bytes
         for osd in osds
@@ -194,7 +193,8 @@ def _pool_row(
 ) -> dict[str, Any]:
     """Return the capacity of a pool if it were alone on its OSDs, and its room next to the other pools.
 
-    ``usable_bytes_safe`` is None where a lost failure domain cannot be rebuilt in the others.
+    ``usable_bytes_safe`` is None where a lost failure domain cannot be rebuilt in the others. Also where it
+    can, CRUSH may find no place for a shard of some placement groups, the ``unplaced_groups``.
     """
     ratios = cluster.ratios
     sizes = {osd.id: all_sizes[osd.id] for osd in cluster.osds_of(pool)}
@@ -211,10 +211,13 @@ def _pool_row(
     lost = largest_domain(sizes, domains) if sizes else ()
     left = without(sizes, lost)
     shards_left = shards
+    unplaced = 0
     if len(by_domain) > pool.placed.size:
-        alone = replace(cluster.osd_map, pools=(pool.placed,))
+        alone = replace(cluster.returned_map, pools=(pool.placed,))
         after = changed_osd_map(alone, OsdWeights(out=lost))
-        shards_left = shards_on_osds(pg_sets(after, pool.placed).up.astype(np.int64))
+        up = pg_sets(after, pool.placed).up.astype(np.int64)
+        shards_left = shards_on_osds(up)
+        unplaced = int((up == NONE).any(axis=1).sum())
     after_loss = imbalance_of(shards_left, left)
     safe_bytes = None
     if _can_heal(len(by_domain), pool.placed.size):
@@ -232,6 +235,7 @@ def _pool_row(
         "imbalance": imbalance,
         "imbalance_after_loss": after_loss,
         "failure_domains": len(by_domain),
+        "unplaced_groups": unplaced,
         "stored_bytes": pool.stored_bytes,
         "more_bytes": max(0.0, min(room, default=0.0)) / pool.overhead,
     }
@@ -327,7 +331,13 @@ def _pg_choice(cluster: ImportedCluster, pool: ImportedPool, wanted: int) -> PgC
         if deviation is not None or pg_num == pool.placed.pg_num
     ]
     options = [_pg_option(cluster, pool, *setting) for setting in settings]
-    return PgChoice(pool.placed.name, wanted, options, "upmaps as they are")
+    return PgChoice(
+        pool.placed.name,
+        wanted,
+        options,
+        "upmaps as they are",
+        allows_upmaps=cluster.allows_upmaps,
+    )
 
 
 def _pg_option(
@@ -337,7 +347,9 @@ def _pg_option(
     placed = pool.placed
     if pg_num != placed.pg_num:
         placed = replace(placed, pg_num=pg_num, pgp_num=pg_num)
-    osd_map = replace(cluster.osd_map, pools=(placed,), pg_temp={}, primary_temp={})
+    osd_map = replace(
+        cluster.returned_map, pools=(placed,), pg_temp={}, primary_temp={}
+    )
     domains = cluster.domains(pool.failure_domain)
     if deviation is not None:
         osd_map = balanced_osd_map(
@@ -383,7 +395,7 @@ def balanced_counts(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, i
 
     See `stripesim.models.placement.balancer.balanced_sets`; shares are by CRUSH weight and reweight.
     """
-    balanced = cluster.sets[pool.placed.id].acting.astype(np.int64)
+    balanced = cluster.returned_sets[pool.placed.id].acting.astype(np.int64)
     if pool.rule_name:
         crush = cluster.osd_map.crush
         balanced = balanced_sets(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
@@ -76,12 +76,13 @@ class ImportedPool:
     optimised: bool  # True with the flag ec_optimizations
     rule_name: str  # empty if the CRUSH map lacks the rule
     failure_domain: str  # type of bucket that holds at most one shard of a group
-    osds: tuple[int, ...]  # below the buckets that the rule takes
+    osds: tuple[int, ...]  # that the rule places data on, in or out
     min_size: int  # shards below which a placement group serves no clients
     stored_bytes: int | None
     allocated_bytes: int | None  # on all OSDs, None if no file has them
     counters: PoolCounters | None
     rate: MeasuredRate | None
+    compresses: bool  # True with any compression_mode but none
     application: str
 
     def row(self) -> dict[str, Any]:
@@ -112,8 +113,10 @@ class ImportedOsd:
     reweight: float
     primary_affinity: float
     crush_weight: float
-    size_bytes: int
-    used_bytes: int | None  # None if no file has the use of each OSD
+    size_bytes: int  # without a separate database device
+    used_bytes: (
+        int | None
+    )  # with it, as Ceph counts; None if no file has the use of each OSD
     metadata: OsdMetadata
 
     @property
@@ -124,7 +127,19 @@ class ImportedOsd:
     @property
     def database_bytes(self) -> int:
         """Size of a separate database device [B], all of which Ceph counts as used."""
-        return self.metadata.bluefs_db_size if self.metadata.bluefs_dedicated_db else 0
+        return self.metadata.bluefs_db_size if self.metadata.has_own_database else 0
+
+    @property
+    def counted_bytes(self) -> int:
+        """Size as Ceph counts it [B]: with a separate database device."""
+        return self.size_bytes + self.database_bytes
+
+    @property
+    def data_bytes(self) -> int | None:
+        """Bytes in use without a separate database device [B]. None if they are not known."""
+        if self.used_bytes is None:
+            return None
+        return max(0, self.used_bytes - self.database_bytes)
 
     def row(self) -> dict[str, Any]:
         """Return the OSD as the JSON document lists it."""
@@ -165,16 +180,24 @@ class ImportedCluster:
     pools: tuple[ImportedPool, ...]
     osds: tuple[ImportedOsd, ...]  # existing ones, by id
     sets: Mapping[int, PgSets]
+    #: The same once OSDs that are down, but in, have returned, for capacity
+    returned_sets: Mapping[int, PgSets]
     #: Data of each placement group, by pool, for pools all of whose groups a file lists
     group_data: Mapping[int, GroupData]
     counts: Counts
     reported: Counts | None  # the cluster's own counts, None if no file has them
     ratios: FullRatios
+    allows_upmaps: bool  # True if clients have to know upmaps already
     class_sums: Mapping[str, OsdSums]
     cluster_sum: OsdSums | None
     all_pools: PoolCounters
     cluster_rate: MeasuredRate | None
     warnings: tuple[str, ...]
+
+    @property
+    def returned_map(self) -> OsdMap:
+        """The OSD map once OSDs that are down, but in, have returned."""
+        return with_returned_osds(self.osd_map)
 
     @property
     def release(self) -> int | None:
@@ -192,7 +215,7 @@ class ImportedCluster:
         return single if kind == "osd" else single | self.osd_map.crush.domains(kind)
 
     def osds_of(self, pool: ImportedPool) -> list[ImportedOsd]:
-        """Return the OSDs that hold a pool: in, and below its rule's buckets."""
+        """Return the OSDs that hold a pool: in, and weighed by its rule."""
         members = set(pool.osds)
         return [osd for osd in self.osds if osd.id in members and osd.is_in]
 
@@ -211,6 +234,25 @@ class ImportedCluster:
         return rows
 
 
+def with_returned_osds(osd_map: OsdMap) -> OsdMap:
+    """Return an OSD map once the OSDs that are down, but in, have returned."""
+    return replace(osd_map, up=osd_map.up | osd_map.returning_osds)
+
+
+def sets_of_pools(osd_map: OsdMap) -> dict[int, PgSets]:
+    """Return the placement groups of each pool."""
+    return {pool.id: pg_sets(osd_map, pool) for pool in osd_map.pools}
+
+
+def returned_sets_of(
+    osd_map: OsdMap, sets: Mapping[int, PgSets]
+) -> Mapping[int, PgSets]:
+    """Return the placement groups of each pool once the OSDs that are down, but in, have returned."""
+    if not osd_map.returning_osds.any():
+        return sets
+    return sets_of_pools(with_returned_osds(osd_map))
+
+
 def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
     """Read a cluster from a report, or from the outputs of several commands."""
     documents = load_documents(paths)
@@ -227,7 +269,7 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
     )
     osds = _osds(documents, osd_map, warnings)
     try:
-        sets = {pool.id: pg_sets(osd_map, pool) for pool in osd_map.pools}
+        sets = sets_of_pools(osd_map)
     except ProblemsError as error:
         raise MeasuredError(
             f"{documents.crush_file}: crushmap.rules: {error}"
@@ -250,10 +292,12 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
         pools=pools,
         osds=osds,
         sets=sets,
+        returned_sets=returned_sets_of(osd_map, sets),
         group_data=_group_data(documents, osd_map),
         counts=counts,
         reported=reported,
         ratios=_raised_ratios(dump),
+        allows_upmaps=_allows_upmaps(dump),
         class_sums=documents.class_sums,
         cluster_sum=documents.cluster_sum,
         all_pools=documents.all_pools,
@@ -333,15 +377,17 @@ def _pool(
         allocated_bytes=documents.pool_allocated_bytes.get(placed.id),
         counters=counters,
         rate=documents.pool_rates.get(placed.id),
+        compresses=_compression_of(row) != "none",
         application=", ".join(row.application_metadata),
     )
 
 
 def osds_of_rule(osd_map: OsdMap, rule: Rule | None) -> tuple[int, ...]:
-    """Return the existing OSDs below the buckets that a rule takes."""
+    """Return the existing OSDs that a rule places data on: those below its buckets that weigh something."""
     if rule is None:
         return ()
-    below = osd_map.crush.osds_of_rule(rule.id)
+    crush = osd_map.crush
+    below = crush.osds_of_rule(rule.id) - crush.weightless_osds()
     return tuple(
         sorted(
             osd for osd in below if osd < len(osd_map.exists) and osd_map.exists[osd]
@@ -443,7 +489,7 @@ def _osds(
         metadata = documents.metadata.get(osd, OsdMetadata(id=osd))
         use = documents.osd_use.get(osd, OsdUse(osd=osd))
         weight = weights.get(osd, 0.0)
-        size = (use.kb or 0) * _KIB or metadata.bluestore_bdev_size or 0
+        size = _size_bytes(metadata, use)
         if not size:
             weighed.append(osd)
             size = round(weight * _TIB)
@@ -475,6 +521,19 @@ def _osds(
     return tuple(osds)
 
 
+def _size_bytes(metadata: OsdMetadata, use: OsdUse) -> int:
+    """Return the size of an OSD without a separate database device [B], 0 if no file has it.
+
+    See Ceph v16.2.15, ``src/os/bluestore/BlueStore.cc`` (``_get_statfs_overall``): the total that
+    ``ceph osd df`` shows includes such a device.
+    """
+    device_bytes = metadata.bluestore_bdev_size or 0
+    counted = (use.kb or 0) * _KIB
+    if metadata.has_own_database:
+        return device_bytes or max(0, counted - metadata.bluefs_db_size)
+    return counted or device_bytes
+
+
 def _crush_weights(crush: CrushMap) -> dict[int, float]:
     """Return the CRUSH weight of each item, in TiB by convention."""
     return {
@@ -493,7 +552,7 @@ def _left_out_of_pool(row: PoolRow, placed: PlacedPool) -> list[str]:
         warnings.append(
             f"{where}: a cache tier of pool {row.tier_of}: simulated as a pool of its own"
         )
-    mode = row.options.get("compression_mode", "none")
+    mode = _compression_of(row)
     if mode != "none":
         warnings.append(
             f"{where}: compression_mode {value_text(mode)}: simulated without compression, and its capacity "
@@ -519,6 +578,11 @@ def _left_out_of_pool(row: PoolRow, placed: PlacedPool) -> list[str]:
             "OSDs than the cluster"
         )
     return warnings
+
+
+def _compression_of(row: PoolRow) -> object:
+    """Return the compression mode of a pool, ``none`` by default."""
+    return row.options.get("compression_mode", "none")
 
 
 def _min_size_warnings(pools: Iterable[ImportedPool]) -> list[str]:
@@ -549,6 +613,14 @@ def _raised_ratios(dump: OsdMapDump) -> FullRatios:
     return FullRatios(*accumulate(_stated_ratios(dump), max))
 
 
+def _allows_upmaps(dump: OsdMapDump) -> bool:
+    """Return True if the oldest clients that a cluster accepts know upmaps, as since Luminous.
+
+    Names of releases are in alphabetical order, and "unknown" is none.
+    """
+    return "luminous" <= dump.require_min_compat_client < "unknown"
+
+
 def _ratio_warnings(dump: OsdMapDump) -> list[str]:
     """Warn of fill ratios in the wrong order, which Ceph reports as OSD_OUT_OF_ORDER_FULL."""
     stated = _stated_ratios(dump)
@@ -577,6 +649,15 @@ def _state_warnings(osd_map: OsdMap) -> list[str]:
     out = np.flatnonzero(osd_map.exists & (osd_map.weights == 0)).tolist()
     if out:
         warnings.append(f"osds: {osds_text(out)}: out: not counted")
+    weightless = sorted(
+        osd
+        for osd in osd_map.crush.weightless_osds()
+        if osd < len(osd_map.exists) and osd_map.exists[osd] and osd_map.weights[osd]
+    )
+    if weightless:
+        warnings.append(
+            f"osds: {osds_text(weightless)}: CRUSH weight 0: no room and no failure domain of a pool"
+        )
     return warnings
 
 

@@ -22,7 +22,7 @@ from stripesim.scenarios.clusters.scenario import (
     mean_size_words,
     size_key,
 )
-from stripesim.scenarios.clusters.usage import stored_on
+from stripesim.scenarios.clusters.usage import stored_on, use_by_class
 from stripesim.scenarios.schema.geometry import equal_host_counts
 from stripesim.scenarios.schema.scenario import scenario_from
 from stripesim.scenarios.schema.units import bytes_text, size_text
@@ -31,6 +31,7 @@ _OBJECT_BYTES: Final = 4 << 20
 _RACK_NAME_MAX: Final = 64
 # src/pybind/mgr/balancer/module.py of Ceph 16.2.15.
 _UPMAP_MAX_DEVIATION: Final = 5
+_LISTED: Final = 3
 # Hosts of a plan, as multiples of the existing ones.
 _REQUESTS: Final = 2000
 _PLANNED: Final = (1.0, 1.25, 1.5, 2.0)
@@ -89,6 +90,7 @@ def scenario_without_map(
     stored = stored_on(cluster, pool)
     if stored >= 1:
         tables["plan"] = {"stored_bytes": size_key(stored)}
+        notes += _compression_notes(cluster, pool)
     scenario = ImportedScenario(
         pool.placed.name, tables, described.derivations, notes=tuple(notes)
     )
@@ -111,7 +113,8 @@ def plan_of(cluster: ImportedCluster, pool: ImportedPool) -> ImportedScenario:
     step = keys.get("racks", 1)
     hosts = {math.ceil(keys["hosts"] * factor / step) * step for factor in _PLANNED}
     plan: dict[str, Any] = {"hosts": sorted(hosts)}
-    plan["owned_hosts"] = len(described.hosts)
+    # Equal hosts stand for the existing ones, and racks of equal size may need more of them.
+    plan["owned_hosts"] = keys["hosts"]
     stored = counted.tables.get("plan", {})
     if stored:
         plan |= {**stored, "usable_bytes": stored["stored_bytes"]}
@@ -163,6 +166,24 @@ def _plan_comments(described: PoolDescription) -> list[str]:
             "rate_per_s = 1000.0              # not in the files: `ceph osd pool stats -f json` adds it"
         )
     return comments
+
+
+def _compression_notes(cluster: ImportedCluster, pool: ImportedPool) -> list[str]:
+    """Note pools on the same OSDs that compress, since the bytes in use are those after compression."""
+    members = set(pool.osds)
+    names = [
+        other.placed.name
+        for other in cluster.pools
+        if other.compresses and members.intersection(other.osds)
+    ]
+    # Without a count by Ceph, the estimate is that of the data before compression.
+    is_counted = any(use.basis != "pools" for use in use_by_class(cluster).values())
+    if not names or not is_counted:
+        return []
+    return [
+        f"plan.stored_bytes is the data after compression (of {', '.join(names[:_LISTED])}), and plans hold "
+        "data that does not compress: state the bytes before it"
+    ]
 
 
 def _has_upmaps(cluster: ImportedCluster, pool: ImportedPool) -> bool:

@@ -318,7 +318,8 @@ _OBJECTS: Final[
     ({"pools"}, _add_ceph_df),
 )
 _LISTS: Final[tuple[tuple[str, Callable[[Documents, str, list[Any]], None]], ...]] = (
-    ("pgid", _add_pg_rows),
+    # Lists of upmaps have a pgid, too.
+    ("acting", _add_pg_rows),
     ("client_io_rate", _add_rates),
     ("id", _add_metadata),
 )

@@ -15,7 +15,6 @@ from stripesim.models.placement import (
     CrushMap,
     Device,
     OsdMap,
-    pg_sets,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.placement.crush.shadow import shadow_name
@@ -25,6 +24,8 @@ from stripesim.scenarios.clusters.cluster import (
     ImportedOsd,
     ImportedPool,
     osds_of_rule,
+    returned_sets_of,
+    sets_of_pools,
 )
 from stripesim.scenarios.clusters.placement_counts import computed_counts
 from stripesim.scenarios.clusters.report_schema import OSDS_MAX, OsdSums
@@ -96,7 +97,7 @@ def grown_cluster(
     for host in added:
         editor.add(host)
     osd_map = _with_osds(cluster.osd_map, editor.finished(), new_osds)
-    sets = {placed.id: pg_sets(osd_map, placed) for placed in osd_map.pools}
+    sets = sets_of_pools(osd_map)
     rules = {rule.id: rule for rule in osd_map.crush.rules}
     pools = tuple(
         replace(each, osds=osds_of_rule(osd_map, rules.get(each.placed.rule)))
@@ -110,6 +111,7 @@ def grown_cluster(
         pools=pools,
         osds=osds,
         sets=sets,
+        returned_sets=returned_sets_of(osd_map, sets),
         counts=computed_counts(osd_map, sets),
         reported=None,
         class_sums=_grown_sums(cluster, new_osds),

@@ -190,9 +190,7 @@ def drive_preset(osd: ImportedOsd) -> str:
     """Return the device parameter set nearest to an OSD's device, by metadata and device class."""
     metadata = osd.metadata
     if _rotates(osd):
-        fast_database = (
-            metadata.bluefs_dedicated_db and not metadata.bluefs_db_rotational
-        )
+        fast_database = metadata.has_own_database and not metadata.bluefs_db_rotational
         return "hdd-7200-nvme-db" if fast_database else "hdd-7200"
     if _QLC.search(drive_model(metadata)):
         return "nvme-qlc"

@@ -289,6 +289,7 @@ class OsdMapDump(ReportPart):
     pg_temp: list[OsdList] = []
     primary_temp: list[PrimaryChoice] = []
     stretch_mode: StretchMode = StretchMode()
+    require_min_compat_client: Text = ""
 
 
 # The CRUSH map: `ceph osd crush dump`. `stripesim.models.placement.map_from_dump` interprets it.
@@ -401,7 +402,7 @@ class OsdMetadata(ReportPart):
     bluestore_bdev_rotational: Digits | None = None
     rotational: Digits | None = None
     bluestore_bdev_size: Annotated[Digits, Field(le=_OSD_KIB_MAX)] | None = None
-    bluefs_dedicated_db: Digits = 0
+    bluefs_dedicated_db: Digits | None = None
     bluefs_db_rotational: Digits = 1
     bluefs_db_size: Annotated[Digits, Field(le=_OSD_KIB_MAX)] = 0
     front_addr: Text = ""
@@ -410,6 +411,16 @@ class OsdMetadata(ReportPart):
     back_iface_speed: Annotated[Digits, Field(le=_MBIT_MAX)] | None = None
     objectstore_numa_nodes: Text = ""
     network_numa_nodes: Text = ""
+
+    @property
+    def has_own_database(self) -> bool:
+        """Return True if the database has a device of its own.
+
+        Ceph 14 does not say so. It lists the database where it has one, and Ceph 13 the shared device, too.
+        """
+        if self.bluefs_dedicated_db is not None:
+            return bool(self.bluefs_dedicated_db)
+        return self.bluefs_db_size not in (0, self.bluestore_bdev_size)
 
 
 class OsdUse(ReportPart):

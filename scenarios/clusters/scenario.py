@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -13,11 +13,14 @@ from stripesim.models.documents import toml_value
 from stripesim.models.placement import (
     NONE,
     CrushMap,
+    OsdMap,
     map_to_text,
     parse_map,
     pg_mappings,
+    pg_sets,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.models.placement.upmaps import upmap_pairs
 from stripesim.models.problems import (
     MeasuredError,
     Problem,
@@ -43,7 +46,7 @@ from stripesim.scenarios.schema.keys import (
 )
 from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.schema.toml import escaped
-from stripesim.scenarios.schema.units import bytes_text
+from stripesim.scenarios.schema.units import bytes_text, counted_text
 from stripesim.scenarios.show.files import write_files
 
 # Reports print ratios as 0.94999998807907104.
@@ -356,7 +359,8 @@ def scenario_of(
         **described.load.tables(described.image_bytes),
     }
     derived = (*described.derivations, *sizes, *described.load.table_derivations())
-    return ImportedScenario(pool.placed.name, tables, derived, text)
+    notes = _placement_notes(cluster, pool, keys)
+    return ImportedScenario(pool.placed.name, tables, derived, text, tuple(notes))
 
 
 def _usage(
@@ -371,9 +375,9 @@ def _usage(
     if pool.stored_bytes:
         keys["stored_bytes"] = pool.stored_bytes
     used_bytes = {
-        osd.id: osd.used_bytes
+        osd.id: osd.data_bytes
         for osd in cluster.osds
-        if osd.id in osds and osd.is_in and osd.used_bytes is not None
+        if osd.id in osds and osd.is_in and osd.data_bytes is not None
     }
     inside = osds & _osds_in(cluster)
     if used_bytes.keys() != inside:
@@ -407,12 +411,85 @@ def _exceptions(
         keys["primary_affinities"] = affinities
     upmaps = [
         {"pg": f"{group:x}", "pairs": [list(pair) for pair in pairs]}
-        for (pool_id, group), pairs in sorted(osd_map.pg_upmap_items.items())
-        if pool_id == pool.placed.id and osds.issuperset(new for _, new in pairs)
+        for group, pairs in sorted(_upmap_pairs(cluster, pool).items())
+        if pairs and osds.issuperset(new for _, new in pairs)
     ]
     if upmaps:
         keys["upmap_items"] = upmaps
     return keys
+
+
+def _upmap_pairs(
+    cluster: ImportedCluster, pool: ImportedPool
+) -> dict[int, Sequence[tuple[int, int]]]:
+    """Return the upmap pairs of each placement group. A whole set (``pg_upmap``) becomes pairs, too."""
+    osd_map = cluster.osd_map
+    pairs = {
+        group: items
+        for (pool_id, group), items in osd_map.pg_upmap_items.items()
+        if pool_id == pool.placed.id
+    }
+    groups = _groups_of(pool, osd_map.pg_upmap)
+    rows = zip(*_raw_and_upmapped(osd_map, pool, groups), strict=True)
+    for group, (raw, upmapped) in zip(groups, rows, strict=True):
+        if len(raw) == len(upmapped) and NONE not in raw:
+            pairs[group] = upmap_pairs(raw, upmapped)
+    return pairs
+
+
+def _groups_of(pool: ImportedPool, entries: Iterable[tuple[int, int]]) -> list[int]:
+    """Return the placement groups of a pool that exceptions name, ascending."""
+    placed = pool.placed
+    return sorted(
+        group
+        for pool_id, group in entries
+        if pool_id == placed.id and group < placed.pg_num
+    )
+
+
+def _raw_and_upmapped(
+    osd_map: OsdMap, pool: ImportedPool, groups: Sequence[int]
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the OSDs of groups by CRUSH, and with the upmaps, in the order in which Ceph maps them."""
+    in_order = replace(
+        osd_map,
+        up=osd_map.exists,
+        affinities=np.full_like(osd_map.affinities, WEIGHT_ONE),
+        pg_upmap_primaries={},
+    )
+    plain = replace(in_order, pg_upmap={}, pg_upmap_items={})
+    numbers = np.array(groups, dtype=np.int64)
+    raw = pg_sets(plain, pool.placed, numbers).up.tolist()
+    return raw, pg_sets(in_order, pool.placed, numbers).up.tolist()
+
+
+def _placement_notes(
+    cluster: ImportedCluster, pool: ImportedPool, keys: Mapping[str, Any]
+) -> list[str]:
+    """Return notes on exceptions of the OSD map that a scenario does not have."""
+    osd_map = cluster.osd_map
+    notes = []
+    written = {
+        int(items["pg"], 16): items["pairs"] for items in keys.get("upmap_items", ())
+    }
+    groups = _groups_of(pool, osd_map.pg_upmap)
+    rows = zip(*_raw_and_upmapped(osd_map, pool, groups), strict=True)
+    differing = 0
+    for group, (raw, upmapped) in zip(groups, rows, strict=True):
+        new_of = dict(written.get(group, ()))
+        differing += [new_of.get(osd, osd) for osd in raw] != upmapped
+    if differing:
+        notes.append(
+            f"pg_upmap: {counted_text(differing, 'placement group')} with OSDs, or an order of them, that "
+            "pairs of OSDs (pg_upmap_items) cannot give: the scenario places them without"
+        )
+    chosen = _groups_of(pool, osd_map.pg_upmap_primaries)
+    if chosen:
+        notes.append(
+            f"pg_upmap_primaries: {counted_text(len(chosen), 'placement group')} with a primary that the "
+            "read balancer chose: left out, the first OSD leads"
+        )
+    return notes
 
 
 def _osds_in(cluster: ImportedCluster) -> set[int]:

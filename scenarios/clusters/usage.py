@@ -104,8 +104,8 @@ def shard_bytes(pool: ImportedPool) -> float:
 
 
 def shards_by_osd(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, int]:
-    """Count the shards of a pool on each OSD."""
-    acting = cluster.sets[pool.placed.id].acting
+    """Count the shards of a pool on each OSD, once OSDs that are down have returned."""
+    acting = cluster.returned_sets[pool.placed.id].acting
     osds, counts = np.unique(acting[acting != NONE], return_counts=True)
     return dict(zip(osds.tolist(), counts.tolist(), strict=True))
 
@@ -131,10 +131,7 @@ def data_by_osd(cluster: ImportedCluster) -> dict[int, float]:
     for name, use in use_by_class(cluster).items():
         osds = [osd for osd in cluster.osds if osd.is_in and class_of(osd) == name]
         if use.basis == "osds":
-            data |= {
-                osd.id: max(0.0, float((osd.used_bytes or 0) - osd.database_bytes))
-                for osd in osds
-            }
+            data |= {osd.id: float(osd.data_bytes or 0) for osd in osds}
             continue
         shares = {osd.id: estimates.get(osd.id, 0.0) for osd in osds}
         if not any(shares.values()):

@@ -18,6 +18,8 @@ from stripesim.scenarios.forms.capacity import capacity_of, drives_of
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import bytes_text, rate_text
 
+# Accepts only clients that know upmaps. A cluster that requires a later release refuses it, or forgets that.
+_ALLOW_UPMAPS: Final = "ceph osd set-require-min-compat-client luminous"
 #: Deviations of a balancer to compare: none, Ceph's default, and the smallest.
 DEVIATIONS: Final = (None, 5, 1)
 #: Settings within this share of the most usable bytes count as equally good.
@@ -68,6 +70,8 @@ class PgChoice(Documented):
     options: Sequence[PgOption]  # The present one first.
     #: Words for settings without a deviation.
     plain_words: str = "no balancer"
+    #: True if the cluster accepts only clients that know upmaps.
+    allows_upmaps: bool = False
 
     in_document = (
         "pool",
@@ -105,7 +109,7 @@ class PgChoice(Documented):
                 f"ceph osd pool set {self.pool} pg_num {then.pg_num}",
             ]
         if then.max_deviation is not None and not then.is_present:
-            lines += balancer_commands(then.max_deviation)
+            lines += _balancer_commands(then.max_deviation, self.allows_upmaps)
         return lines
 
     def sentence(self) -> str:
@@ -128,10 +132,11 @@ class PgChoice(Documented):
         return f"{text}."
 
 
-def balancer_commands(max_deviation: int) -> list[str]:
+def _balancer_commands(max_deviation: int, allows_upmaps: bool) -> list[str]:
     """Return the commands that turn the balancer of a cluster on."""
+    first = [] if allows_upmaps else [_ALLOW_UPMAPS]
     return [
-        "ceph osd set-require-min-compat-client luminous",
+        *first,
         "ceph balancer mode upmap",
         f"ceph config set mgr mgr/balancer/upmap_max_deviation {max_deviation}",
         "ceph balancer on",
@@ -148,7 +153,8 @@ def merged_commands(choices: Sequence[Mapping[str, Any]]) -> list[str]:
         if option["max_deviation"] is not None and not option["is_present"]:
             deviations.append(option["max_deviation"])
     if deviations:
-        lines += balancer_commands(min(deviations))
+        is_missing = any(_ALLOW_UPMAPS in choice["commands"] for choice in choices)
+        lines += _balancer_commands(min(deviations), allows_upmaps=not is_missing)
     return lines
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+import numpy as np
+
+from stripesim.scenarios.cells.placement import osd_hosts
 from stripesim.scenarios.forms.capacity import Capacity
-from stripesim.scenarios.schema.keys import ClusterSpec
+from stripesim.scenarios.schema.keys import ClusterSpec, HostGroup
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DrivePricesSpec, PricesSpec
 
@@ -80,6 +83,21 @@ def cost_of(
             watts += cluster.gateway_count * prices.gateway_watts
     cost += watts / 1000 * _HOURS_PER_YEAR * prices.years * prices.kwh
     return Cost(cost, watts)
+
+
+def with_counted_hosts(scenario: Scenario) -> Scenario:
+    """Return a scenario whose hosts and their OSDs are those of its CRUSH map, to compute its cost."""
+    cluster = scenario.cluster
+    if cluster.crush_map is None or not isinstance(cluster.hosts, int):
+        return scenario
+    hosts = osd_hosts(scenario)
+    _, osds_of_hosts = np.unique(hosts[hosts >= 0], return_counts=True)
+    groups = zip(*np.unique(osds_of_hosts, return_counts=True), strict=True)
+    return scenario.with_cluster(
+        hosts=tuple(
+            HostGroup(count=int(count), osds=int(osds)) for osds, count in groups
+        )
+    )
 
 
 def with_next_domain(candidate: Scenario, held: Capacity) -> Scenario:

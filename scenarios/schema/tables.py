@@ -472,7 +472,7 @@ class PlanSpec(ScenarioTable):
     growth_bytes_per_day: Bytes | None = None
     """Growth of client data [bytes/day], for days_until_full."""
     stored_bytes: Bytes | None = None
-    """Client data at the start [bytes]. Default: none."""
+    """Client data at the start [bytes], which has to fit as usable_bytes do. Default: none."""
     owned_hosts: Annotated[int, Field(ge=0, le=10_000_000)] = 0
     """Hosts that exist already, as [cluster] describes them [count]. They cost nothing, but changes to
     them (drives, networks) and their power do."""
@@ -489,6 +489,14 @@ class PlanSpec(ScenarioTable):
     """Wall-clock time after which no further candidate is simulated [s]."""
     prices: PricesSpec | None = None
     """Prices and power of the parts."""
+
+    @property
+    def held_bytes(self) -> float | None:
+        """Client data that has to fit [bytes]: what is required, and what is there at the start."""
+        stated = [
+            size for size in (self.usable_bytes, self.stored_bytes) if size is not None
+        ]
+        return max(stated, default=None)
 
     @property
     def varies_domains(self) -> bool:

@@ -15,9 +15,13 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import generation
 from stripesim.models.problems import AnswerError, MeasuredError
 from stripesim.scenarios.answers.cluster import answer_of_cluster, sections_of
+from stripesim.scenarios.answers.plan.candidates import (
+    candidates_of,
+    judge_closed_forms,
+)
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_domains
-from stripesim.scenarios.clusters.capacity import capacity_of
+from stripesim.scenarios.clusters.capacity import capacity_of, pg_choices
 from stripesim.scenarios.clusters.cluster import import_cluster
 from stripesim.scenarios.clusters.counted_scenario import plan_of, scenario_without_map
 from stripesim.scenarios.clusters.hardware import (
@@ -92,6 +96,62 @@ def test_the_use_of_each_osd_goes_before_that_of_its_class(imported):
         "used_ratio": pytest.approx(24 * 10**6 * KIB / OSD_BYTES),
         "used_over_mean": pytest.approx(24 / 12.5),
     }
+
+
+def test_a_separate_database_is_no_room_although_osd_df_counts_it(imported, tmp_path):
+    # Given OSDs of 4.096 TB with a database of 1.024 TB, half full with data, in the terms of `ceph osd df`.
+    database = OSD_BYTES // 4
+    used_bytes = database + OSD_BYTES // 2
+    nodes = [
+        {
+            "id": osd,
+            "type": "osd",
+            "kb": (OSD_BYTES + database) // KIB,
+            "kb_used": used_bytes // KIB,
+        }
+        for osd in range(24)
+    ]
+    with_df = imported({"nodes": nodes}, database_bytes=database)
+    without = imported(database_bytes=database)
+    # Then the raw bytes are those of the data devices, as without the file.
+    (row,) = capacity_of(with_df)["classes"]
+    assert row["raw_bytes"] == RAW_BYTES
+    (pool,) = capacity_of(with_df)["pools"]
+    (same,) = capacity_of(without)["pools"]
+    assert pool["usable_bytes_full"] == same["usable_bytes_full"]
+    # The fullest OSD is as full as `ceph osd df` shows: 3 of 5 parts.
+    assert row["fullest"]["used_ratio"] == pytest.approx(0.6)
+    # And the scenario has drives of 4.096 TB, half full.
+    scenario = scenario_of(with_df, with_df.pools[0], "m.txt").tables["cluster"]
+    assert scenario["drive_bytes"] == "4.096TB"
+    assert scenario["used_bytes"] == [OSD_BYTES // 2] * 24
+
+
+@pytest.mark.parametrize(
+    ("stated", "size_bytes", "drive"),
+    [
+        # Ceph 15 and later say whether the database has a device of its own.
+        ("1", 2**36, "hdd-7200-nvme-db"),
+        ("0", 2**36, "hdd-7200"),
+        # Ceph 14 lists only such a database, and Ceph 13 the shared device, too.
+        (None, 2**36, "hdd-7200-nvme-db"),
+        (None, OSD_BYTES, "hdd-7200"),
+        (None, 0, "hdd-7200"),
+    ],
+)
+def test_a_database_of_its_own_is_known_in_each_release(
+    imported, stated, size_bytes, drive
+):
+    metadata = {"bluefs_db_rotational": "0"}
+    if stated is not None:
+        metadata["bluefs_dedicated_db"] = stated
+    if size_bytes:
+        metadata["bluefs_db_size"] = str(size_bytes)
+    cluster = imported(version="14.2.21", metadata=metadata)
+    own_bytes = size_bytes if drive == "hdd-7200-nvme-db" else 0
+    assert {osd.database_bytes for osd in cluster.osds} == {own_bytes}
+    described = describe_pool(cluster, cluster.pools[0])
+    assert described.cluster["drive"] == drive
 
 
 def test_the_fullest_osd_is_unknown_without_the_use_of_each(imported):
@@ -211,6 +271,39 @@ def test_an_out_osd_holds_no_data_and_a_down_osd_returns(tmp_path):
     write_scenario(scenario_of(cluster, cluster.pools[0], "m.txt"), tmp_path / "s.toml")
     scenario = load_scenario(tmp_path / "s.toml")
     assert len(osd_domains(scenario, parse_scheme("rep:3"))) == 23
+
+
+@pytest.mark.parametrize("down", [(1,), (0, 1, 2, 3)])
+def test_capacity_counts_osds_that_are_down_as_if_they_were_up(tmp_path, down):
+    document = report(counters={"num_bytes": 10**12})
+    whole = capacity_of(import_cluster([write_report(tmp_path, document)]))
+    for osd in down:
+        document["osdmap"]["osds"][osd]["up"] = 0
+    cluster = import_cluster([write_report(tmp_path, document)])
+    assert capacity_of(cluster) == whole
+    assert pg_choices(cluster)[0].present.imbalance == whole["pools"][0]["imbalance"]
+    # The cluster's own count of placement groups is that without them.
+    assert cluster.counts[down[0]] == (0, 0)
+
+
+def test_groups_that_find_no_place_after_a_loss_are_counted(tmp_path):
+    # Given two shards in each of three hosts, of six hosts, of which three are out.
+    rule = [("choose_indep", 3, "host"), ("choose_indep", 2, "osd")]
+    document = report(rule=rule)
+    for osd in range(12, 24):
+        document["osdmap"]["osds"][osd] |= {"in": 0, "weight": 0.0}
+    document["osdmap"]["pools"][0] |= {"type": 3, "size": 6}
+    # The other three have two OSDs each.
+    for osd in (2, 3, 6, 7, 10, 11):
+        document["osdmap"]["osds"][osd] |= {"in": 0, "weight": 0.0}
+    # A host with a third OSD makes seven domains for six shards: without one of the two others, none heals.
+    document["osdmap"]["osds"][11] |= {"in": 1, "weight": 1.0}
+    cluster = import_cluster([write_report(tmp_path, document)])
+    (row,) = capacity_of(cluster)["pools"]
+    assert (row["failure_domains"], row["unplaced_groups"]) == (7, 64)
+    answer = answer_of_cluster(*describe_cluster(cluster))
+    assert any("for 64 of 64 placement groups" in str(part) for part in answer.shown)
+    assert "for 64 of 64 placement groups" in answer.page()
 
 
 def test_hosts_that_differ_become_equal_hosts_of_the_same_raw_capacity(tmp_path):
@@ -579,6 +672,51 @@ def test_a_plan_of_a_balanced_pool_keeps_a_balancer(imported):
     assert tables[1]["upmap_max_deviation"] == 5
 
 
+def test_a_plan_owns_the_equal_hosts_that_stand_for_the_existing_ones(tmp_path):
+    # Given five hosts of four OSDs in three racks: six equal hosts, two in each rack, stand for them.
+    document = report(rule=[("chooseleaf_firstn", 0, "rack")])
+    for osd in range(20, 24):
+        document["osdmap"]["osds"][osd] |= {"in": 0, "weight": 0.0}
+    cluster = import_cluster([write_report(tmp_path, document)])
+    plan = plan_of(cluster, cluster.pools[0]).tables
+    assert plan["cluster"]["hosts"] == 6
+    # Then six cost nothing.
+    assert plan["plan"]["owned_hosts"] == 6
+    assert plan["plan"]["hosts"][0] == 6
+
+
+@pytest.mark.parametrize(("mode", "is_noted"), [("none", False), ("aggressive", True)])
+def test_a_plan_says_that_stored_bytes_are_those_after_compression(
+    tmp_path, mode, is_noted
+):
+    document = report(kb_used=10**9)
+    document["osdmap"]["pools"][0]["options"] = {"compression_mode": mode}
+    cluster = import_cluster([write_report(tmp_path, document)])
+    notes = plan_of(cluster, cluster.pools[0]).notes
+    assert any("compression (of data)" in note for note in notes) == is_noted
+
+
+def test_a_plan_on_a_map_costs_the_hosts_and_drives_of_the_map(tmp_path):
+    # Given the map of six hosts with four OSDs each
+    cluster = import_cluster([write_report(tmp_path, report())])
+    path = tmp_path / "s.toml"
+    write_scenario(scenario_of(cluster, cluster.pools[0], "s.crush"), path)
+    with path.open("a") as file:
+        file.write(
+            "[plan]\ncores_per_host = [16, 20]\n"
+            "[plan.prices]\nhost = 1000.0\ndrive = 100.0\ncore = 10.0\n"
+        )
+    scenario = load_scenario(path)
+    assert scenario.plan is not None
+    costs = []
+    for one in candidates_of(scenario, scenario.plan):
+        judge_closed_forms(one, scenario, scenario.plan)
+        costs.append(one.results["cost"])
+    # Hosts have 16 hardware threads, and four more cost 40 for each host.
+    drives = 24 * 100
+    assert costs == [6 * 1000 + drives, 6 * 1040 + drives]
+
+
 def test_a_plan_with_racks_has_as_many_hosts_in_each(imported):
     cluster = imported(rule=(("chooseleaf_firstn", 0, "rack"),))
     tables = plan_of(cluster, cluster.pools[0]).tables
@@ -694,3 +832,37 @@ def test_an_import_begins_with_the_cluster_and_the_room_of_its_pool(imported):
     raw = bytes_text(RAW_BYTES)
     assert first.startswith(f"24 OSDs on 6 hosts, {raw} raw: pool ")
     assert f" takes {bytes_text(room['more_bytes'])} more" in first
+
+
+def _drained(document: dict, osds: range) -> dict:
+    """Set the CRUSH weight of some OSDs to 0, as ``ceph osd crush reweight`` does."""
+    buckets = document["crushmap"]["buckets"]
+    weights = {}
+    for bucket in buckets:
+        for item in bucket["items"]:
+            if item["id"] in osds:
+                item["weight"] = 0
+            item["weight"] = weights.get(item["id"], item["weight"])
+        weights[bucket["id"]] = sum(item["weight"] for item in bucket["items"])
+    return document
+
+
+def test_osds_of_weight_0_are_no_room_and_no_failure_domain(tmp_path):
+    # Given six hosts of four OSDs, when three hosts weigh nothing.
+    document = _drained(report(), range(12, 24))
+    imported = import_cluster([write_report(tmp_path, document)])
+    (row,) = capacity_of(imported)["pools"]
+    # Then three hosts are left for three copies: 12 OSDs, and nothing to heal in.
+    assert row["raw_bytes"] == 12 * OSD_BYTES
+    assert row["failure_domains"] == 3
+    assert row["usable_bytes_safe"] is None
+    assert any("osd.12" in line and "weight" in line for line in imported.warnings)
+    # And the scenario counts the same.
+    _, scenarios = describe_cluster(imported, path=tmp_path / "s.toml")
+    for path, scenario in scenarios.items():
+        write_scenario(scenario, path)
+    loaded = load_scenario(str(tmp_path / "s.toml"))
+    models = build_models(loaded)
+    held = scheme_capacity(loaded, "rep:3", models, drives_of(loaded, models))
+    assert (held.domains, held.spare_domains) == (3, 0)
+    assert held.raw_bytes == pytest.approx(row["raw_bytes"], rel=1e-5)

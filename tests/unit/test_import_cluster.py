@@ -161,6 +161,15 @@ def test_files_may_repeat_what_a_report_has(cluster, tmp_path):
         assert import_cluster(files).osds == cluster.osds
 
 
+def test_a_list_of_upmaps_is_no_list_of_placement_groups(tmp_path):
+    whole = write_report(tmp_path, report())
+    upmaps = write_report(
+        tmp_path, [{"pgid": "1.3", "mapping": {"from": 1, "to": 4}}], "upmaps.json"
+    )
+    with pytest.raises(MeasuredError, match=r"upmaps\.json: got "):
+        import_cluster([whole, upmaps])
+
+
 def test_capacity_adds_up(cluster):
     capacity = capacity_of(cluster)
     assert [row["class"] for row in capacity["classes"]] == ["hdd", "ssd"]
@@ -634,6 +643,34 @@ def test_a_scenario_places_a_pool_where_the_cluster_has_it(cluster, tmp_path):
         scheme = parse_scheme(scenario.schemes[0])
         wanted = pg_sets(cluster.osd_map, pool.placed).up
         assert up_sets(scenario, scheme).tolist() == wanted.tolist()
+
+
+def test_a_scenario_has_whole_upmaps_as_pairs(tmp_path):
+    document = report()
+    imported = import_cluster([write_report(tmp_path, document)])
+    (pool,) = imported.pools
+    rows = pg_sets(imported.osd_map, pool.placed).up.tolist()
+    # Given group 5 on OSDs of three other hosts, and group 6 on its own in reverse order.
+    others = [
+        host * 4 for host in range(6) if host not in {osd // 4 for osd in rows[5]}
+    ]
+    document["osdmap"] |= {
+        "pg_upmap": [
+            {"pgid": "1.5", "osds": others},
+            {"pgid": "1.6", "osds": rows[6][::-1]},
+        ],
+        "pg_upmap_primaries": [{"pgid": "1.7", "primary_osd": rows[7][2]}],
+    }
+    imported = import_cluster([write_report(tmp_path, document)])
+    (pool,) = imported.pools
+    written = scenario_of(imported, pool, "data.crush")
+    write_scenario(written, tmp_path / "data.toml")
+    scenario = load_scenario(str(tmp_path / "data.toml"))
+    # Then group 5 is where the cluster has it, and notes count the groups whose order differs.
+    assert up_sets(scenario, parse_scheme("rep:3"))[5].tolist() == others
+    upmap, primaries = written.notes
+    assert upmap.startswith("pg_upmap: 1 placement group ")
+    assert primaries.startswith("pg_upmap_primaries: 1 placement group ")
 
 
 def test_a_scenario_places_a_pool_as_the_cluster_does_with_osds_that_are_out(tmp_path):

@@ -100,6 +100,31 @@ def test_the_balancer_of_several_pools_has_the_smallest_deviation():
     ]
 
 
+def test_a_cluster_whose_clients_know_upmaps_needs_no_command_for_it():
+    now = option(64, None, 8, is_present=True)
+    options = [now, option(64, 5, 10)]
+    choice = PgChoice("a", 64, options, allows_upmaps=True)
+    assert choice.commands()[0] == "ceph balancer mode upmap"
+    assert merged_commands([choice.to_json()]) == choice.commands()
+
+
+@pytest.mark.parametrize(
+    ("oldest", "allows"),
+    [
+        ("", False),
+        ("jewel", False),
+        ("luminous", True),
+        ("squid", True),
+        ("unknown", False),
+    ],
+)
+def test_an_import_knows_whether_clients_know_upmaps(tmp_path, oldest, allows):
+    document = report()
+    document["osdmap"]["require_min_compat_client"] = oldest
+    imported = import_cluster([write_report(tmp_path, document)])
+    assert imported.allows_upmaps == allows
+
+
 def test_three_hosts_with_an_osd_each_cannot_be_uneven():
     scenario = parse_scenario(TEXT.format(hosts=3, osds=1, pg_num=32))
     choice = pg_choice_of(scenario, "rep:3")

@@ -11,6 +11,7 @@ from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.durability.durability import DescribedSystem
 from stripesim.scenarios.answers.plan import candidate_runs
 from stripesim.scenarios.answers.plan.answer import answer_of_plan
+from stripesim.scenarios.answers.plan.assumptions import price_warnings
 from stripesim.scenarios.answers.plan.candidates import (
     candidates_of,
     judge,
@@ -113,6 +114,31 @@ def test_a_candidate_whose_interval_stays_wide_says_so_after_fifty_runs(monkeypa
     # Seven hosts for six shards: the warning is about its intervals alone.
     (row,) = rows_of(answer)
     assert "no spare" not in row["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("iops", "slow_cells", "words"),
+    [
+        (1e9, (), "1,000 M requests/s or more are a burst: ... sustain"),
+        (
+            200.0,
+            (("a cell", "ssd"),),
+            "a cell: ... settles slowly ... workload.requests = ",
+        ),
+        (200.0, (), None),
+    ],
+)
+def test_a_candidate_in_a_closed_loop_that_is_too_short_says_so(
+    monkeypatch, iops, slow_cells, words
+):
+    worst = candidate_runs._WorstCells(
+        iops, None, False, None, 1e6, 0.0, slow_cells=slow_cells
+    )
+    monkeypatch.setattr(candidate_runs, "_worst", lambda *_, **__: worst)
+    text = TEXT.replace("rate_per_s = 200.0\n", "")
+    sets = ["plan.hosts=[7]", "schemes=['rs:4,2']"]
+    (one,) = make_plan(parse_scenario(text, sets=sets)).document["candidates"]
+    assert [states(line, words) for line in one["warnings"]] == [True] * bool(words)
 
 
 def test_warnings_are_about_the_load_at_the_rate_that_is_asked_for():
@@ -285,6 +311,41 @@ def test_an_interval_across_its_bound_is_uncertain():
     assert state("p99_ms", Interval(7.0, 6.5, 7.5), "or less") == "failed"
     assert state("nines", Interval(5.0, 4.0, 6.5), "or more") == "uncertain"
     assert state("nines", None, "or more") == "uncertain"
+
+
+def test_an_interval_of_a_latency_begins_at_0():
+    # Student's t of two runs of 1 and 2 ms: 1.5 ± 12.7 × 0.5.
+    verdict = judge("p99_ms", Interval(1.5, -4.85, 7.85), 10.0, 1.0, "ms", "or less")
+    assert "(95 % 0 to 7.85)" in verdict.words
+
+
+@pytest.mark.parametrize(
+    ("sets", "wanted"),
+    [
+        # Seven hosts with two drives of 3.84 TB hold less than 15.2 TB in three copies: 6 × 7.68 × 0.85 / 3.
+        (["plan.usable_bytes='1TB'", "plan.stored_bytes='16TB'"], 16),
+        (["plan.usable_bytes='17TB'", "plan.stored_bytes='16TB'"], 17),
+    ],
+)
+def test_the_data_at_the_start_has_to_fit(sets, wanted):
+    sets = [*sets, "schemes=['rep:3']", "plan.hosts=[7]"]
+    (one,) = make_plan(parse_scenario(TEXT, sets=sets)).document["candidates"]
+    assert one["fails"][0].endswith(f"wanted {wanted} or more")
+
+
+def test_cheaper_candidates_that_are_uncertain_are_counted(monkeypatch):
+    # Given a p99 of 4 to 6 ms on four hosts, and of 3 ms on seven, where at most 5 ms are wanted.
+    def simulated(scenario, *_, **__):
+        p99_ms = 3.0
+        if scenario.cluster.host_count == 4:
+            p99_ms = 4.0 + 2 * (scenario.seed % 2)
+        return candidate_runs._WorstCells(200.0, 200.0, False, None, p99_ms * 1e6, 0.0)
+
+    monkeypatch.setattr(candidate_runs, "_worst", simulated)
+    sets = ["schemes=['rep:3']", "plan.p99_ms=5.0", "plan.usable_bytes='1TB'"]
+    answer = make_plan(parse_scenario(TEXT, sets=sets)).document
+    assert answer["recommended"]["hosts"] == 7
+    assert any(line.startswith("1 cheaper candidate is") for line in answer["reasons"])
 
 
 def test_nines_follow_the_rebuild_of_the_same_candidate():
@@ -839,3 +900,36 @@ def test_further_cores_are_paid_for_in_bought_and_in_kept_hosts(
     plain = prices_of(OWNED, *of_plan)
     more = prices_of(OWNED, *of_plan, "plan.cores_per_host=[256]")
     assert more[hosts, "nvme-tlc"] - plain[hosts, "nvme-tlc"] == cost_of_cores
+
+
+@pytest.mark.parametrize(
+    ("sets", "keys"),
+    [
+        # [cluster] has 128 cores per host, 10 Gbit/s and prices of neither.
+        (["plan.cores_per_host=[128, 256]"], ["plan.prices.core"]),
+        (["plan.cores_per_host=[128, 256]", "plan.prices.core=7.0"], []),
+        # A price for cores beyond 128 leaves 32 and 64 cores at one price.
+        (
+            ["plan.cores_per_host=[32, 64]", "plan.prices.core=7.0"],
+            ["plan.prices.host"],
+        ),
+        (["plan.cores_per_host=[64]"], []),
+        (["plan.public_gbit_per_s=[10.0, 25.0]"], []),
+        (
+            ["plan.public_gbit_per_s=[10.0, 25.0]", "plan.prices.network_per_gbit=0.0"],
+            ["plan.prices.network_per_gbit"],
+        ),
+    ],
+)
+def test_what_differs_at_no_price_is_warned_of(sets, keys):
+    scenario = parse_scenario(OWNED, sets=sets)
+    assert scenario.plan is not None
+    lines = list(price_warnings(scenario, scenario.plan))
+    assert [line.partition(":")[0] for line in lines] == keys
+
+
+def test_cores_of_gateways_at_no_price_are_warned_of():
+    scenario = parse_scenario(STORE, sets=["plan.prices={gateway=3000.0}"])
+    assert scenario.plan is not None
+    (line,) = price_warnings(scenario, scenario.plan)
+    assert line.startswith("plan.prices.gateway_core: ")

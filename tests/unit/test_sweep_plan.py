@@ -577,6 +577,14 @@ def test_a_sweep_warns_of_each_point_outside_the_calibrated_range_once():
     ("options", "words"),
     [
         (
+            {"over": ["plan.hosts=4,6"]},
+            "--over: plan.hosts: got a key of [plan]",
+        ),
+        (
+            {"over": ["durability.afr=0.01,0.02"]},
+            "--over: durability.afr: got a key of [durability]",
+        ),
+        (
             {"over": ["seed=1,2"]},
             "--over: seed: got a swept seed, wanted --replications N",
         ),

@@ -218,6 +218,16 @@ class CrushMap:
         takes = self.rule(rule).takes
         return {osd for item in takes for osd in self.osds_below(item)}
 
+    def weightless_osds(self) -> set[int]:
+        """Return the OSDs that weigh 0 wherever they are. CRUSH places nothing on them."""
+        weighing = {
+            item
+            for bucket in self.buckets
+            for item, weight in zip(bucket.items, bucket.weights, strict=True)
+            if weight
+        }
+        return {device.id for device in self.devices} - weighing
+
     def weights_of_rule(self, rule: int | str) -> dict[int, int]:
         """Return the weight of each OSD that a rule (id or name) may place on, 16.16 fixed point."""
         osds = self.osds_of_rule(rule)

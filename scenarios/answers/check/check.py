@@ -48,6 +48,7 @@ SHOWN: Final = 3
 _COMPARED: Final = ("iops", "throughput_bytes_per_s", "latency_mean_ns", "latency_p99_ns")  # fmt: skip
 #: Steps that look for the strength of a cause between two that were simulated.
 _REFINEMENTS: Final = 2
+_WANTED: Final = "fio's JSON, the output of rados bench, or a .csv table"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,14 +286,13 @@ def _read(measured: Path) -> tuple[FioLoad | None, Sequence[MeasuredValue]]:
     try:
         text = measured.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        wanted = "fio's JSON, the output of rados bench, or a .csv table"
         got = file_reason(error)
         raise MeasuredError(
-            Problem(place=str(measured), got=got, wanted=wanted)
+            Problem(place=str(measured), got=got, wanted=_WANTED)
         ) from None
     if is_rados_bench(text):
         return read_rados_bench(measured, text), ()
-    file = read_measured_file(measured, ())
+    file = read_measured_file(measured, (), wanted=_WANTED)
     return file.load, file.values
 
 

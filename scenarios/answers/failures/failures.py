@@ -265,10 +265,11 @@ def _disks(cluster: ImportedCluster, pools: Sequence[PoolFailures]) -> Disks:
     for osd in cluster.osds:
         if not osd.is_in:
             continue
-        size_bytes[osd.id] = osd.size_bytes
+        # Ceph's ratios count a separate database device, as in use.
+        size_bytes[osd.id] = osd.counted_bytes
         used_bytes[osd.id] = osd.used_bytes or 0
         if osd.used_bytes is None:
-            used_bytes[osd.id] = data.get(osd.id, 0.0)
+            used_bytes[osd.id] = data.get(osd.id, 0.0) + osd.database_bytes
     for pool in pools:
         pending = pool.pending()
         np.add.at(used_bytes, pending.targets, pool.allocated_bytes[pending.groups])

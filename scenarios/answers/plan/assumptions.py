@@ -55,6 +55,48 @@ def assumptions_of(scenario: Scenario, plan: PlanSpec) -> list[str]:
     return assumptions
 
 
+def price_warnings(scenario: Scenario, plan: PlanSpec) -> Iterator[str]:
+    """Name what candidates have more of at no higher price. Of equal costs, the lower latency counts."""
+    prices = plan.prices
+    if prices is None:
+        return
+    included = scenario.cluster.cores_per_host
+    yield from _core_warnings("host", plan.cores_per_host, included, prices.core)
+    own_cores = scenario.cluster.gateways.cores
+    if own_cores is not None and scenario.cluster.gateways.place == "own":
+        yield from _core_warnings(
+            "gateway", plan.gateway_cores, own_cores, prices.gateway_core
+        )
+    rates = (plan.public_gbit_per_s, plan.private_gbit_per_s)
+    if max(map(len, rates)) > 1 and not prices.network_per_gbit:
+        yield "plan.prices.network_per_gbit: not stated, so faster networks cost nothing"
+    if len(plan.gateways) > 1 and not prices.gateway:
+        yield "plan.prices.gateway: not stated, so more gateways cost nothing"
+
+
+def _core_warnings(
+    machine: str, tried: Sequence[int], included: int, price: float | None
+) -> Iterator[str]:
+    """Name cores without a price: all of a new machine, or those that its own price includes."""
+    most, least = max(tried, default=0), min(tried, default=0)
+    if least == most:
+        return
+    key = "core" if machine == "host" else f"{machine}_core"
+    if price is None:
+        yield (
+            f"plan.prices.{key}: not stated, so a new {machine} with {most} cores costs as much as one with "
+            f"{least}"
+        )
+    elif least < included:
+        stated = "cluster.cores_per_host"
+        if machine == "gateway":
+            stated = "cluster.gateways.cores"
+        yield (
+            f"plan.prices.{machine}: the price of a {machine} with {included} cores ({stated}), so one with "
+            f"{least} costs as much. State {stated} = {least}, and the price with so many"
+        )
+
+
 def own_assumptions(
     every: Sequence[Candidate],
     documents: Mapping[int, Mapping[str, Any]],

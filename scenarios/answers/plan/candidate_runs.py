@@ -12,6 +12,7 @@ from stripesim.scenarios.answers.durability.durability import (
 from stripesim.scenarios.answers.plan.candidates import Candidate, Verdict
 from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import BURST, length_warnings, slow_class
 from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.forms.capacity import Drives, drives_of
 from stripesim.scenarios.forms.rebuild import (
@@ -22,6 +23,7 @@ from stripesim.scenarios.forms.rebuild import (
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
+from stripesim.scenarios.schema.units import rate_text
 from stripesim.sim.ceph.planner import CompiledGraphs
 from stripesim.sim.durability.assess import LONG_RUN, assess, recommended_method
 from stripesim.sim.observe.audit import collecting_refusals
@@ -54,6 +56,9 @@ class _WorstCells(NamedTuple):
     latency_p99_ns: float  # Of the cell with the highest.
     # To all devices, of the cell that writes most per client byte.
     written_bytes_per_s: float
+
+    # Cells whose p99 depends on the length of the run, each with the class of resources that it waits for.
+    slow_cells: tuple[tuple[str, str], ...] = ()
 
 
 class SimulatedRuns(NamedTuple):
@@ -105,6 +110,7 @@ def simulate_candidate(
             f"intervals are wider than plan.interval_percent ({plan.interval_percent:g}) "
             f"after {NARROW_RUNS_MAX} runs: a longer run may narrow them"
         )
+    candidate.warnings += _short_warnings(candidate, plan, worst)
     _judge_rate(candidate, plan, worst)
     _judge_latency(candidate, plan, worst)
     if recovering_worst is not None:
@@ -181,6 +187,24 @@ def _are_narrow(worst: Sequence[_WorstCells], plan: PlanSpec) -> bool:
     rates = [one.iops for one in worst]
     latencies_ns = [one.latency_p99_ns for one in worst]
     return all(is_narrow(each, plan.interval_percent) for each in (rates, latencies_ns))
+
+
+def _short_warnings(
+    candidate: Candidate, plan: PlanSpec, worst: Sequence[_WorstCells]
+) -> list[str]:
+    """Warn of closed loops that are too short for their queues to settle, as `run` does."""
+    assert candidate.scenario is not None
+    if plan.rate_per_s is not None:
+        return []
+    bound = candidate.bound
+    rate = min(one.iops for one in worst)
+    if bound is not None and rate > BURST * bound.iops:
+        return [
+            f"{rate_text(rate)} requests/s or more are a burst: {bound.resource} sustain "
+            f"{rate_text(bound.iops)}, with a higher p99: compare a longer workload"
+        ]
+    slow_cells = dict.fromkeys(cell for one in worst for cell in one.slow_cells)
+    return length_warnings(candidate.scenario, list(slow_cells))
 
 
 def _judge_rate(
@@ -334,7 +358,9 @@ def _worst(
     graphs: dict[Cell, CompiledGraphs] | None = None,
 ) -> _WorstCells:
     """Run all cells of a scenario and take the worst of each number; `phase` chooses the latency's."""
-    rows = [result.row for _, result in run_cells(scenario, engine, graphs=graphs)]
+    runs = list(run_cells(scenario, engine, graphs=graphs))
+    rows = [result.row for _, result in runs]
+    slow = [(cell.name, slow_class(scenario, result)) for cell, result in runs]
     if any(row.requests == 0 for row in rows):
         raise ValueError("simulation: got a run in which no request completed")
     slowest = min(rows, key=lambda row: row.iops or 0.0)
@@ -347,6 +373,7 @@ def _worst(
         bottleneck=slowest.bottleneck,
         latency_p99_ns=max(_p99_ns(row, phase) for row in rows),
         written_bytes_per_s=written_per_byte * (written.throughput_bytes_per_s or 0.0),
+        slow_cells=tuple((name, kind) for name, kind in slow if kind is not None),
     )
 
 

@@ -24,6 +24,7 @@ from stripesim.scenarios.forms.capacity import (
 from stripesim.scenarios.forms.prices import (
     cost_of,
     hosts_of_domain,
+    with_counted_hosts,
     with_next_domain,
 )
 from stripesim.scenarios.schema.scenario import Scenario, scenario_from
@@ -313,10 +314,13 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
     if days is not None:
         candidate.results["days_until_full"] = days
     requirements: tuple[tuple[str, float | None, float, str, Side], ...] = (
-        ("usable_bytes", safe_bytes, 1e-12, "TB usable, safe", "or more"),
         ("days_until_full", days, 1, "days until full", "or more"),
         ("cost_max", candidate.results.get("cost"), 1, "cost", "or less"),
         ("watts_max", candidate.results.get("watts"), 1, "W", "or less"),
+    )
+    usable = None if safe_bytes is None else Interval(safe_bytes, None, None)
+    candidate.judge(
+        "usable_bytes", usable, plan.held_bytes, 1e-12, "TB usable, safe", "or more"
     )
     for key, value, factor, unit, side in requirements:
         known = None if value is None else Interval(value, None, None)
@@ -336,17 +340,18 @@ def _costs(
         return {}
     cost = partial(
         cost_of,
-        owned=base.cluster,
+        owned=with_counted_hosts(base).cluster,
         owned_hosts=plan.owned_hosts,
         owned_gateways=plan.owned_gateways,
         prices=plan.prices,
         drive_bytes=drives.capacity.drive_bytes if drives.capacity else 0.0,
         drives_per_osd=drives.per_osd,
     )
-    bought = cost(scenario)
+    counted = with_counted_hosts(scenario)
+    bought = cost(counted)
     costs = bought._asdict()
     if held.spare_domains < max(1, plan.spare_domains):
-        larger = cost(with_next_domain(scenario, held))
+        larger = cost(with_next_domain(counted, held))
         costs["next_domain_cost"] = larger.cost - bought.cost
     return costs
 
@@ -488,6 +493,8 @@ def _judged_sentence(
     if value is None:
         return f"{key}: not known, {limit} {unit} {side}"
     low, high = _ends(value)
+    # Student's interval of few runs may reach below 0, where no requirement has values.
+    low = max(0.0, low)
     between = ""
     if text(low) != text(high):
         between = f" (95 % {text(low)} to {text(high)})"

@@ -113,12 +113,12 @@ def _cost_figure(
         *_front(sized, height),
         *_marks(sized, height, _schemes(document)),
         *_ring(document["recommended"], height),
-        *_limits(plan.usable_bytes, cost_max),
+        *_limits(plan.held_bytes, cost_max),
     ]
     widths = [_safe_tb(one) for one in sized]
     heights = [height(one) for one in sized]
-    if plan.usable_bytes is not None:
-        widths.append(plan.usable_bytes / _TERA)
+    if plan.held_bytes is not None:
+        widths.append(plan.held_bytes / _TERA)
     if cost_max is not None:
         heights.append(cost_max)
     panel = PanelSpec(
@@ -367,10 +367,10 @@ def _p99_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec | Non
 
 
 def _p99_ends(one: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the interval of a candidate's p99 [ns], or the value twice if it has none."""
+    """Return the interval of a candidate's p99 from 0 on [ns], or the value twice if it has none."""
     if one["latency_p99_low_ns"] is None or one["latency_p99_high_ns"] is None:
         return one["latency_p99_ns"], one["latency_p99_ns"]
-    return one["latency_p99_low_ns"], one["latency_p99_high_ns"]
+    return max(0.0, one["latency_p99_low_ns"]), one["latency_p99_high_ns"]
 
 
 def _rebuild_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec | None:

@@ -10,6 +10,7 @@ from stripesim.scenarios.answers.plan.assumptions import (
     assumptions_of,
     equal_latencies,
     own_assumptions,
+    price_warnings,
 )
 from stripesim.scenarios.answers.plan.candidate_runs import (
     SimulatedRuns,
@@ -36,6 +37,7 @@ from stripesim.scenarios.cells.notes import (
 from stripesim.scenarios.forms.pg_settings import pg_choice_of
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import PlanSpec
+from stripesim.scenarios.schema.units import counted_text
 from stripesim.sim.observe.progress import OnStep, silent
 
 _SIMULATED: Final = (
@@ -202,6 +204,7 @@ def _recommendation(
     )
     lines = (scenario_warnings(one, build_models(one)) for one in scenarios)
     warnings = list(dict.fromkeys(line for listed in lines for line in listed))
+    warnings += price_warnings(scenario, plan)
     document = {
         "varied": varied,
         "candidates": list(documents.values()),
@@ -303,11 +306,13 @@ def _reasons(
     """Explain the recommendation, or why there is none."""
     if best is None:
         open_ones = sum(one.possible and not one.meets for one in every)
+        tried = counted_text(len(every), "candidate")
         if open_ones == 0:
-            return [f"none of {len(every)} candidates meets all requirements"]
+            return [f"none of {tried} meets all requirements"]
+        uncertain = "1 is" if open_ones == 1 else f"{open_ones} are"
         return [
-            f"none of {len(every)} candidates is known to meet all requirements. {open_ones} are uncertain: "
-            "more replications, a longer run or a higher plan.simulated_max may decide"
+            f"none of {tried} is known to meet all requirements. {uncertain} uncertain: more replications, a "
+            "longer run or a higher plan.simulated_max may decide"
         ]
     criterion = "the lowest cost"
     if best.results.get("cost") is None:
@@ -318,5 +323,20 @@ def _reasons(
     return [
         f"{name}: {criterion}{ties}",
         *(verdict.words for verdict in best.verdicts),
+        *_cheaper_words(best, every),
         *(f"warning: {line}" for line in best.warnings),
     ]
+
+
+def _cheaper_words(best: Candidate, every: Sequence[Candidate]) -> list[str]:
+    """Return a sentence on cheaper candidates that may meet all requirements, too."""
+    cheaper = [
+        one
+        for one in every
+        if one.possible and not one.meets and _price_of(one) < _price_of(best)
+    ]
+    if not cheaper:
+        return []
+    named = counted_text(len(cheaper), "cheaper candidate")
+    verb = "is" if len(cheaper) == 1 else "are"
+    return [f"{named} {verb} uncertain: more replications or a longer run may decide"]

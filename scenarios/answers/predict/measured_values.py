@@ -102,7 +102,12 @@ class MeasuredFile:
     load: FioLoad | None = None
 
 
-def read_measured_file(path: Path, schemes: Sequence[str]) -> MeasuredFile:
+def read_measured_file(
+    path: Path,
+    schemes: Sequence[str],
+    *,
+    wanted: str = "a .csv table, fio's JSON, or a document of run --json",
+) -> MeasuredFile:
     """Read measured values.
 
     Parameters
@@ -111,6 +116,8 @@ def read_measured_file(path: Path, schemes: Sequence[str]) -> MeasuredFile:
         A table (``.csv``), the JSON output of one fio run, or a document of ``run --json``.
     schemes
         Predicted schemes. The name of a fio output may begin with one.
+    wanted
+        Kinds of files that the caller reads, for messages.
 
     Raises
     ------
@@ -119,7 +126,6 @@ def read_measured_file(path: Path, schemes: Sequence[str]) -> MeasuredFile:
     """
     if path.suffix == ".csv":
         return MeasuredFile(values=tuple(_read_table(path)))
-    wanted = "a .csv table, fio's JSON, or a document of run --json"
     document = read_output(path, wanted)
     if "rows" in document:
         return MeasuredFile(values=tuple(_values_of_run(path, document["rows"])))

@@ -21,7 +21,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_hosts
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.forms.capacity import drives_of
-from stripesim.scenarios.forms.prices import cost_of
+from stripesim.scenarios.forms.prices import cost_of, with_counted_hosts
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import number_text, rate_text
@@ -168,17 +168,6 @@ def _own_cores(scenario: Scenario) -> float:
     key = scenario.cluster.cores_key
     cores: float = getattr(scenario.cluster, key)
     return cores / _osds_of_host(scenario) if key == "cores_per_host" else cores
-
-
-def _counted(scenario: Scenario) -> Scenario:
-    """Return a scenario whose counts are those of its CRUSH map, for prices."""
-    cluster = scenario.cluster
-    if cluster.crush_map is None or not isinstance(cluster.hosts, int):
-        return scenario
-    return scenario.with_cluster(
-        hosts=len(_hosts_with_osds(scenario)),
-        osds_per_host=round(_osds_of_host(scenario)),
-    )
 
 
 def _osds_of_host(scenario: Scenario) -> float:
@@ -357,11 +346,11 @@ def _cost(scenario: Scenario, changed: Scenario) -> float | None:
     models = build_models(changed)
     drives = drives_of(changed, models)
     drive_bytes = 0.0 if drives.capacity is None else drives.capacity.drive_bytes
-    owned = _counted(scenario).cluster
+    owned = with_counted_hosts(scenario).cluster
 
     def price(candidate: Scenario) -> float:
         return cost_of(
-            _counted(candidate),
+            with_counted_hosts(candidate),
             owned,
             owned.host_count,
             prices,

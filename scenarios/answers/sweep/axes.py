@@ -15,6 +15,8 @@ from stripesim.scenarios.schema.problems import value_text
 
 #: What a list of values lacks.
 _UNCLOSED: Final = "brackets and quotes that close"
+# Tables that change no run.
+_NO_PART_OF_A_RUN: Final = ("plan", "durability")
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,10 @@ def clashes(axes: Sequence[SweptAxis], sets: Sequence[str | Override]) -> Iterat
     keys = [plain_key(key) for axis in axes for key in axis.keys]
     if "seed" in keys:
         yield "--over: seed: got a swept seed, wanted --replications N: replication r runs with seed + r"
+    for key in keys:
+        table = key.partition(".")[0]
+        if table in _NO_PART_OF_A_RUN:
+            yield f"--over: {key}: got a key of [{table}], wanted one that changes a run"
     for first, second in itertools.combinations(keys, 2):
         if covers(first, second) or covers(second, first):
             both = "it twice" if first == second else f"{first} swept too"
