@@ -628,6 +628,18 @@ def test_objects_too_large_for_one_graph_are_refused() -> None:
     assert states(str(caught.value), "workload.object_sizes_bytes: got 1GiB ... 16384")
 
 
+def test_a_list_of_too_many_index_shards_is_refused_by_their_number() -> None:
+    # 20 steps for each of 1,024 shards, and 18 for the others.
+    one = scenario('ops = ["list"]\nbuckets = 1\nindex_shards = 1024', requests=2)
+    with pytest.raises(ScenarioError) as caught:
+        ran(one)
+    said = "workload.index_shards: got 1024 with rep:3, which takes 20498 steps ... fewer index shards"
+    assert states(str(caught.value), said)
+    with pytest.raises(ScenarioError) as caught:
+        explain("list", "rep:3", scenario=one)
+    assert states(str(caught.value), said)
+
+
 def test_keys_of_buckets_need_kind_s3() -> None:
     with pytest.raises(ScenarioError) as caught:
         parse_scenario('schemes = ["rep:3"]\n[workload]\nrequests = 1\nbuckets = 4')
