@@ -19,6 +19,7 @@ from stripesim.scenarios.answers.load.rate_runs import RateMeasurement
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.bound import bounds_of, bounds_of_cell
 from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.gateways import recovered_objects
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import scenario_warnings
 from stripesim.scenarios.cells.run import run_cell
@@ -482,6 +483,30 @@ def test_capacity_follows_from_the_sizes_of_objects() -> None:
     assert held.usable_bytes_full == pytest.approx(
         held.raw_bytes * 0.95 / (per_byte * held.imbalance)
     )
+
+
+def test_parts_of_an_upload_are_padded_each() -> None:
+    one = scenario(
+        'ops = ["put"]\nobject_sizes_bytes = ["12MiB"]\nmultipart_threshold_bytes = "8MiB"\n'
+        'part_size_bytes = "5MiB"',
+        '["rs:6,2"]',
+        "stripe_unit_bytes = 65536",
+    )
+    models = build_models(one)
+    held = capacity_of(one, "rs:6,2", models, drives_of(one, models))
+    # A stripe is 384 KiB. A part of 5 MiB is a chunk of 10 stripes and 1.25 MiB in 4 stripes, the last one of
+    # 2 MiB takes 6 stripes: 34 stripes of 8 chunks. The whole object would take 32 stripes.
+    stored_bytes = 34 * 8 * 64 * KIB
+    assert held.stored_per_client_byte == stored_bytes / (12 * MIB)
+    assert ran(one).row.device_data_write_bytes_per_client_byte == pytest.approx(
+        held.stored_per_client_byte
+    )
+    # A rebuild moves these 5 objects, too: 2.4 MiB on average, in units of 4 KiB.
+    assert recovered_objects(one, cells(one)[0], built(one).pool) == (
+        5 * one.workload.objects,
+        2460 * KIB,
+    )
+    assert one.workload.rados_object_bytes == 2460 * KIB
 
 
 @pytest.mark.parametrize(
