@@ -251,6 +251,15 @@ def test_missing_values_are_reported_in_one_line(tmp_path, changes, clusters, me
         ({"iops": "0"}, "iops: got '0', wanted a number above 0"),
         ({"iops": "20.000,5"}, "iops: got '20.000,5', wanted a number above 0"),
         ({"latency_p99_us": "3000"}, "times.csv:1: got column latency_p99_us ... ms"),
+        # A hundredth of the requests takes the p99 or more: 3,000 ms would make the mean 30 ms.
+        (
+            {"latency_mean_ms": "0.8", "latency_p99_ms": "3000"},
+            "latency_p99_ms: got '3000', wanted 0.4 to 80, with a mean of 0.8",
+        ),
+        ({"latency_mean_ms": "0.8", "latency_p99_ms": "0.003"}, "wanted 0.4 to 80"),
+        ({"tolerance_percent": "0"}, "tolerance_percent: got '0' ... above 0"),
+        ({"read_fraction": "70"}, "read_fraction: got '70' ... 0 with write"),
+        ({"op": "randwrite"}, "op: got 'randwrite', wanted one of read, write, mixed"),
     ],
 )
 def test_numbers_in_another_unit_are_refused(tmp_path, numbers, message):
