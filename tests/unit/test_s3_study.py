@@ -300,6 +300,52 @@ def test_the_mix_of_a_load_is_read_from_words(text, shares):
     assert dict(read_mix(text)) == shares
 
 
+@pytest.mark.parametrize(
+    ("words", "gbit_per_s", "networks"),
+    [
+        ("2.5GbE", 2.5, 1),
+        ("10 Gigabit Ethernet", 10, 1),
+        ("10GBASE-T", 10, 1),
+        ("25Gbe", 25, 1),
+        ("40Gb InfiniBand", 40, 1),
+        ("2x100G LACP", 200, 1),
+        ("dual 25GbE", 50, 1),
+        # Memory and drives are no network.
+        ("256 GB DDR4", 100, 2),
+        ("128Gb RAM, 2x25G", 50, 1),
+        ("6x 100G NVMe", 100, 2),
+    ],
+)
+def test_networks_are_read_from_the_words_that_sources_use(words, gbit_per_s, networks):
+    cluster = read_cluster(f"4 nodes, 12x 4TB HDD, {words}")
+    assert (cluster.gbit_per_s, cluster.networks) == (gbit_per_s, networks)
+
+
+def test_numbers_may_have_commas_between_thousands():
+    cluster = read_cluster("84 hosts, 1,008 OSDs, HDD, 4,096 PGs, 1,000 buckets")
+    assert (cluster.hosts, cluster.osds_per_host) == (84, 12)
+    assert (cluster.pg_num, cluster.buckets) == (4096, 1000)
+    assert read_cluster("4 nodes, 12x 4TB HDD, pg_num=512").pg_num == 512
+    # 12 OSDs on each of 4 hosts would have more groups than 128. How many depends on the code.
+    assert read_cluster("4 nodes, 12x 4TB HDD, 128 PGs per OSD").pg_num is None
+
+
+def test_drives_of_the_database_are_not_those_of_data():
+    for words in (
+        "12 OSDs per node; HDD; block.db on 2x 3.2TB NVMe",
+        "12x 4TB HDD, DB on 14x 1TB NVMe",
+        "12 OSDs each, HDD, WAL and DB on 2x 1TB NVMe",
+    ):
+        cluster = read_cluster(f"4 nodes, {words}")
+        assert (cluster.osds_per_host, cluster.drive) == (12, "hdd-7200-nvme-db")
+
+
+def test_gateways_apart_are_known_by_their_machines():
+    for words in ("8 RGWs on separate hosts", "4 gateways on their own machines"):
+        assert read_cluster(f"4 nodes, 12x 4TB HDD, {words}").gateways_apart
+    assert not read_cluster("4 nodes, 12x 4TB HDD, 4 RGWs").gateways_apart
+
+
 def test_disks_are_known_by_their_speed():
     for words in ("12x 4TB 7.2k SATA", "12x 4TB 7200 rpm"):
         assert read_cluster(f"4 nodes, {words}").drive == "hdd-7200"
