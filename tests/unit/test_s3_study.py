@@ -12,7 +12,11 @@ from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.registry import study_named
 from stripesim.scenarios.studies.s3.claims import claims_of, ledger_for
 from stripesim.scenarios.studies.s3.counted import load_counts
-from stripesim.scenarios.studies.s3.counted_runs import count_request, models_for
+from stripesim.scenarios.studies.s3.counted_runs import (
+    count_request,
+    models_for,
+    simulate_counts,
+)
 from stripesim.scenarios.studies.s3.described import read_cluster, read_mix
 from stripesim.scenarios.studies.s3.measured import ObjectRow, load
 from stripesim.scenarios.studies.s3.runs import (
@@ -23,6 +27,7 @@ from stripesim.scenarios.studies.s3.runs import (
     simulate_rows,
     tasks_for,
 )
+from support.messages import states
 
 ROWS = {row.id: row for row in load()}
 
@@ -237,6 +242,55 @@ def test_a_folder_may_have_counters_alone(tmp_path) -> None:
     (tmp_path / "rgw.csv").write_text(f"{header}\n{first.replace('put', 'patch')}\n")
     with pytest.raises(MeasuredError, match=r"rgw\.csv:2: op"):
         load_counts(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"release": "12.2.1"}, "rgw.csv:2: release: got '12.2.1' ... 14, 16, 18, 20"),
+        ({"release": "tentacle"}, "release: got 'tentacle' ... such as 20.2.4"),
+        ({"scheme": "3 copies"}, "scheme: got '3 copies' ... rep:N"),
+        ({"scheme": "rs:14,4", "pool": "classic"}, "scheme: got 'rs:14,4' ... 16"),
+        ({"scheme": "rs:4,2"}, "pool: got 'replicated' ... with a code"),
+        ({"pool": "classic"}, "pool: got 'classic' ... replicated with copies"),
+        (
+            {"release": "18.2.7", "scheme": "rs:4,2", "pool": "optimised"},
+            "pool: got 'optimised', wanted classic ... with 20",
+        ),
+    ],
+)
+def test_counters_of_other_clusters_are_refused_by_column(tmp_path, change, says):
+    shipped = (study_folder("s3") / "data" / "rgw.csv").read_text()
+    row = next(csv.DictReader(shipped.splitlines())) | change
+    with (tmp_path / "rgw.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, row)
+        writer.writeheader()
+        writer.writerow(row)
+    with pytest.raises(MeasuredError) as error:
+        load_counts(tmp_path)
+    assert states(str(error.value), says)
+
+
+def test_counters_that_no_number_was_taken_from_are_held_out() -> None:
+    shipped = next(row for row in load_counts() if row.scheme == "rep:3")
+    assert shipped.role == "calibration"
+    assert replace(shipped, id="mine").role == "held-out"
+
+
+def test_counters_have_ids_of_their_own(tmp_path) -> None:
+    header, first = (
+        (study_folder("s3") / "data" / "rgw.csv").read_text().split("\n")[:2]
+    )
+    (tmp_path / "rgw.csv").write_text(f"{header}\n{first}\n{first}\n")
+    with pytest.raises(MeasuredError, match=r"rgw\.csv:3: id: .*each id once"):
+        load_counts(tmp_path)
+
+
+def test_a_counted_request_that_no_graph_holds_says_why() -> None:
+    row = next(row for row in load_counts() if row.op == "put")
+    (found, *_) = simulate_counts(replace(row, size=1 << 30))
+    assert found["value"] is None
+    assert "16384" in found["reason"]
 
 
 def unusual(**columns: str) -> ObjectRow:
