@@ -28,8 +28,7 @@ _NOT_COMPARED = ("latency_p50_ms", "latency_p95_ms")
 # over slightly different times, and round.
 _IN_FLIGHT_LEAST = 0.5
 _IN_FLIGHT_MOST = 1.2
-# 99th percentile over mean latency. A hundredth of the requests takes it or more, so the mean is at least a
-# hundredth of it. Below half of the mean, these would take more time than all others together.
+# 99th percentile over mean latency, see `p99_bounds`.
 _P99_LEAST = 0.5
 _P99_MOST = 100.0
 # Largest relative difference of a rate of bytes from that of requests.
@@ -211,7 +210,9 @@ def _check_units(row: CsvRow, measured: MeasuredRow) -> None:
     if "mb_s" in numbers:
         of_bytes_per_s = numbers["mb_s"] * 1e6 / measured.block_bytes
         rate_per_s = rate_per_s or of_bytes_per_s
-        if abs(of_bytes_per_s / rate_per_s - 1) > _BYTES_TOLERANCE:
+        if not is_rate_of_bytes(
+            numbers["mb_s"] * 1e6, rate_per_s, measured.block_bytes
+        ):
             mb_per_s = rate_per_s * measured.block_bytes / 1e6
             row.refuse(
                 "mb_s",
@@ -238,12 +239,26 @@ def _check_units(row: CsvRow, measured: MeasuredRow) -> None:
 
 def _check_p99(row: CsvRow, mean_ms: float, p99_ms: float | None) -> None:
     """Refuse a 99th percentile that no distribution with the mean has, or hardly any."""
-    low_ms, high_ms = _P99_LEAST * mean_ms, _P99_MOST * mean_ms
+    low_ms, high_ms = p99_bounds(mean_ms)
     if p99_ms is not None and not low_ms <= p99_ms <= high_ms:
         row.refuse(
             "latency_p99_ms",
             f"{low_ms:.3g} to {high_ms:.3g}, with a mean of {mean_ms:.3g}",
         )
+
+
+def p99_bounds(mean: float) -> tuple[float, float]:
+    """Return the least and the highest 99th percentile of latencies with a mean, in its unit.
+
+    A hundredth of the requests takes the percentile or more, so that it is at most a hundred means. Below
+    half of the mean, these requests would take more time than all others together.
+    """
+    return _P99_LEAST * mean, _P99_MOST * mean
+
+
+def is_rate_of_bytes(bytes_per_s: float, rate_per_s: float, block_bytes: int) -> bool:
+    """Return True if a rate of bytes is that of requests of a size."""
+    return abs(bytes_per_s / (rate_per_s * block_bytes) - 1) <= _BYTES_TOLERANCE
 
 
 def mean_latency_bounds_ms(
