@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any, Final
 
 import numpy as np
 
 from stripesim.calibration.ledger.model_errors import BANDS, KINDS
-from stripesim.calibration.measured.rows import (
-    is_rate_of_bytes,
-    mean_latency_bounds_ms,
-    p99_bounds,
-)
 from stripesim.models.documents import Documented
 from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.answers.calibrate.fio_output import FioLoad
 from stripesim.scenarios.answers.predict.measured_values import (
+    OPS,
     MeasuredValue,
+    contradictions,
     read_measured_file,
 )
 from stripesim.scenarios.answers.predict.register import (
@@ -32,8 +29,6 @@ from stripesim.scenarios.answers.predict.register import (
 
 #: Name of the line of all bands together.
 _ALL: Final = "all"
-#: Operations whose requests have the size that the row states.
-_OPS_OF_IMAGES: Final = ("read", "write")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +228,16 @@ def score_values(
         of_row = {
             quantity: found for (of, quantity), found in by_target.items() if of == at
         }
-        problems += _contradictions(row, of_row, _in_flight(register))
+        means = {
+            quantity: fmean(value.value for value in found)
+            for quantity, found in of_row.items()
+        }
+        places = {quantity: found[-1].place for quantity, found in of_row.items()}
+        # A mix of operations on objects moves other bytes.
+        block_bytes = row.get("block_size_bytes") if row.get("op") in OPS else None
+        problems += contradictions(
+            means, places, block_bytes=block_bytes, in_flight=_in_flight(register)
+        )
     if problems:
         raise MeasuredError(*problems)
     scored = [
@@ -284,55 +288,6 @@ def _repeated(values: Sequence[MeasuredValue]) -> Problem:
     got = f"{len(values)} values of {last.quantity} of one row"
     wanted = "one, or a column repeat that numbers them"
     return Problem(place=last.place, key="repeat", got=got, wanted=wanted)
-
-
-def _contradictions(
-    row: Mapping[str, Any],
-    values: Mapping[str, Sequence[MeasuredValue]],
-    in_flight: int | None,
-) -> Iterator[Problem]:
-    """Yield the measured values of a row that contradict each other, as those in another unit do.
-
-    `in_flight` are the requests that a closed loop keeps in flight, None for another load.
-    """
-    means = {
-        quantity: sum(value.value for value in found) / len(found)
-        for quantity, found in values.items()
-    }
-    p99_ns = means.get("latency_p99_ns")
-    mean_ns = means.get("latency_mean_ns")
-    if p99_ns and mean_ns:
-        low_ns, high_ns = p99_bounds(mean_ns)
-        if not low_ns <= p99_ns <= high_ns:
-            yield Problem(
-                place=values["latency_p99_ns"][-1].place,
-                key="p99",
-                got=f"{p99_ns / 1e6:.4g} ms",
-                wanted=f"{low_ns / 1e6:.3g} to {high_ns / 1e6:.3g} ms, with a mean of {mean_ns / 1e6:.3g} ms",
-            )
-    iops = means.get("iops")
-    if iops and mean_ns and in_flight:
-        low_ms, high_ms = mean_latency_bounds_ms(iops, in_flight)
-        if not low_ms <= mean_ns / 1e6 <= high_ms:
-            yield Problem(
-                place=values["latency_mean_ns"][-1].place,
-                key="mean",
-                got=f"{mean_ns / 1e6:.4g} ms",
-                wanted=f"{low_ms:.3g} to {high_ms:.3g} ms: {in_flight:,} in flight at {iops:,.6g} requests/s "
-                "(Little's law)",
-            )
-    bytes_per_s = means.get("throughput_bytes_per_s")
-    block_bytes = row.get("block_size_bytes")
-    # A mix of operations on objects moves other bytes.
-    if not (iops and bytes_per_s and block_bytes and row.get("op") in _OPS_OF_IMAGES):
-        return
-    if not is_rate_of_bytes(bytes_per_s, iops, block_bytes):
-        yield Problem(
-            place=values["throughput_bytes_per_s"][-1].place,
-            key="throughput",
-            got=f"{bytes_per_s / 1e6:.4g} MB/s",
-            wanted=f"about {iops * block_bytes / 1e6:.4g} MB/s: {iops:,.6g} requests/s of {block_bytes:,} B",
-        )
 
 
 def _in_flight(register: Mapping[str, Any]) -> int | None:
