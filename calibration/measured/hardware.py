@@ -3,7 +3,7 @@
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -31,6 +31,13 @@ _NUMBERS = (
     "private_gbit_per_s",
 )
 _CLOCK = ("cpu_factor", "cpu_base_ghz", "cpu_boost_ghz")
+#: Clock that no processor has [GHz], so that a higher number is in MHz.
+_CLOCK_MAX_GHZ = 10
+#: Size of the small requests of a data sheet [B]. At most: their rate in bytes over that of large ones, and
+#: the reads that a drive serves at the same time [count].
+_SMALL_BYTES = 4096
+_SMALL_MOST = 1.1
+_IN_FLIGHT_MOST = 1024
 _SHEET = ("read_4k_iops", "write_4k_iops", "read_mb_s", "write_mb_s", "read_latency_us")
 
 
@@ -154,6 +161,11 @@ def _wrong_numbers(table: Mapping[str, Any], where: str) -> list[Problem]:
         for key in (*_NUMBERS, *_CLOCK, *_SHEET)
         if key in numbers
         and not (type(numbers[key]) in (int, float) and 0 < numbers[key] < math.inf)
+    ]
+    problems += [
+        Problem(place=where, key=key, got=repr(numbers[key]), wanted="GHz, such as 2.8")
+        for key in ("cpu_base_ghz", "cpu_boost_ghz")
+        if type(numbers.get(key)) in (int, float) and numbers[key] > _CLOCK_MAX_GHZ
     ]
     beyond = table.get("threads_beyond_stated", 0)
     if type(beyond) is not int or beyond < 0:
@@ -279,9 +291,31 @@ def _drive(
             Problem(place=where, key="drive", got=got, wanted="a data sheet")
         )
         return {}, ""
-    return {key: float(drive[key]) for key in _SHEET}, str(
-        drive.get("basis", "datasheet")
-    )
+    sheet = {key: float(drive[key]) for key in _SHEET}
+    problems += _contradictions(sheet, where)
+    return sheet, str(drive.get("basis", "datasheet"))
+
+
+def _contradictions(sheet: Mapping[str, float], where: str) -> Iterator[Problem]:
+    """Yield the numbers of a data sheet that contradict each other, as those in another unit do."""
+    for way in ("read", "write"):
+        small_iops = sheet[f"{way}_4k_iops"]
+        small_mb_s = small_iops * _SMALL_BYTES / 1e6
+        large_mb_s = sheet[f"{way}_mb_s"]
+        if small_mb_s > _SMALL_MOST * large_mb_s:
+            wanted = (
+                f"at least {small_mb_s:,.1f}, that of {small_iops:,g} {way}s of 4 KiB"
+            )
+            got = f"{large_mb_s:g}"
+            yield Problem(place=where, key=f"{way}_mb_s", got=got, wanted=wanted)
+    # Little's law: what a drive serves at the same time.
+    reads = sheet["read_4k_iops"]
+    latency_us = sheet["read_latency_us"]
+    most_us = _IN_FLIGHT_MOST / reads * 1e6
+    if latency_us > most_us:
+        wanted = f"at most {most_us:,.0f}: {reads:,g} reads/s then have {_IN_FLIGHT_MOST:,} in flight"
+        got = f"{latency_us:g}"
+        yield Problem(place=where, key="read_latency_us", got=got, wanted=wanted)
 
 
 def drive_model(hardware: MeasuredHardware, osds_per_drive: int) -> SsdModel:

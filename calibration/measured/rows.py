@@ -28,6 +28,9 @@ _NOT_COMPARED = ("latency_p50_ms", "latency_p95_ms")
 # over slightly different times, and round.
 _IN_FLIGHT_LEAST = 0.5
 _IN_FLIGHT_MOST = 1.2
+# 99th percentile over mean latency, see `p99_bounds`.
+_P99_LEAST = 0.5
+_P99_MOST = 100.0
 # Largest relative difference of a rate of bytes from that of requests.
 _BYTES_TOLERANCE = 0.1
 ROLES = ("calibration", "held-out", "not-derivable")
@@ -207,14 +210,19 @@ def _check_units(row: CsvRow, measured: MeasuredRow) -> None:
     if "mb_s" in numbers:
         of_bytes_per_s = numbers["mb_s"] * 1e6 / measured.block_bytes
         rate_per_s = rate_per_s or of_bytes_per_s
-        if abs(of_bytes_per_s / rate_per_s - 1) > _BYTES_TOLERANCE:
+        if not is_rate_of_bytes(
+            numbers["mb_s"] * 1e6, rate_per_s, measured.block_bytes
+        ):
             mb_per_s = rate_per_s * measured.block_bytes / 1e6
             row.refuse(
                 "mb_s",
                 f"about {mb_per_s:.4g}: {rate_per_s:,.6g} requests/s of {measured.block_bytes:,} B",
             )
     latency_ms = numbers.get("latency_mean_ms")
-    if rate_per_s is None or latency_ms is None or not _states_in_flight(row):
+    if latency_ms is None:
+        return
+    _check_p99(row, latency_ms, numbers.get("latency_p99_ms"))
+    if rate_per_s is None or not _states_in_flight(row):
         return
     asked = measured.clients * measured.queue_depth
     low_ms, high_ms = mean_latency_bounds_ms(
@@ -227,6 +235,30 @@ def _check_units(row: CsvRow, measured: MeasuredRow) -> None:
         f"{low_ms:.3g} to {high_ms:.3g}: {asked:,} in flight at {rate_per_s:,.6g} requests/s take "
         f"{asked / rate_per_s * 1e3:.3g} ms each (Little's law)",
     )
+
+
+def _check_p99(row: CsvRow, mean_ms: float, p99_ms: float | None) -> None:
+    """Refuse a 99th percentile that no distribution with the mean has, or hardly any."""
+    low_ms, high_ms = p99_bounds(mean_ms)
+    if p99_ms is not None and not low_ms <= p99_ms <= high_ms:
+        row.refuse(
+            "latency_p99_ms",
+            f"{low_ms:.3g} to {high_ms:.3g}, with a mean of {mean_ms:.3g}",
+        )
+
+
+def p99_bounds(mean: float) -> tuple[float, float]:
+    """Return the least and the highest 99th percentile of latencies with a mean, in its unit.
+
+    A hundredth of the requests takes the percentile or more, so that it is at most a hundred means. Below
+    half of the mean, these requests would take more time than all others together.
+    """
+    return _P99_LEAST * mean, _P99_MOST * mean
+
+
+def is_rate_of_bytes(bytes_per_s: float, rate_per_s: float, block_bytes: int) -> bool:
+    """Return True if a rate of bytes is that of requests of a size."""
+    return abs(bytes_per_s / (rate_per_s * block_bytes) - 1) <= _BYTES_TOLERANCE
 
 
 def mean_latency_bounds_ms(
@@ -311,7 +343,7 @@ def _read_row(
         messenger_threads=_optional(row, "msgr_threads"),
         measured={name: value for name, value in measured.items() if value is not None},
         texts=texts,
-        tolerance=(row.number("tolerance_percent") or 25.0) / 100,
+        tolerance=(row.positive("tolerance_percent") or 25.0) / 100,
     )
 
 
@@ -339,13 +371,14 @@ def _scheme(row: CsvRow, counted: bool) -> str:
 
 def _read_fraction(row: CsvRow, op: str) -> float:
     pure_loads = {"read": 1.0, "write": 0.0}
-    if op in pure_loads:
-        # A wrong cell counts although the operation makes it superfluous.
-        row.number("read_fraction")
-        return pure_loads[op]
     fraction = row.number("read_fraction")
+    if op in pure_loads:
+        if fraction not in (None, pure_loads[op]):
+            row.refuse("read_fraction", f"nothing, or {pure_loads[op]:g} with {op}")
+        return pure_loads[op]
     if fraction is None or not 0 <= fraction <= 1:
-        row.refuse("read_fraction", "0 to 1")
+        if op == "mixed":
+            row.refuse("read_fraction", "0 to 1")
         return 0.0
     return fraction
 

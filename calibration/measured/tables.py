@@ -43,7 +43,10 @@ class CsvRow:
         return f"{self.file}:{self.line}"
 
     def refuse(self, column: str, wanted: str) -> None:
-        """Record that a cell is wrong."""
+        """Record that a cell is wrong. Only the first reason counts."""
+        of_cell = (self.where, column)
+        if any((one.place, one.key) == of_cell for one in self.problems):
+            return
         got = repr(self.words(column))
         self.problems.append(
             Problem(place=self.where, key=column, got=got, wanted=wanted)

@@ -97,7 +97,10 @@ def _tails(scenario: Scenario, pool: Pool, models: Models) -> int:
 
 
 def recovered_objects(scenario: Scenario, cell: Cell, pool: Pool) -> tuple[int, int]:
-    """Return the number of RADOS objects of a cell's objects, and their mean size in allocation units [B]."""
+    """Return the number of RADOS objects of a cell's objects, and their mean size in allocation units [B].
+
+    Heads of objects that were uploaded in parts have no data, and are left out.
+    """
     load = scenario.of_cell(cell).workload
     model = pool.cluster.models.gateway
     assert model is not None
@@ -105,7 +108,10 @@ def recovered_objects(scenario: Scenario, cell: Cell, pool: Pool) -> tuple[int, 
     sizes_bytes = load.object_sizes_bytes
     shares = load.size_shares or (1.0,) * len(sizes_bytes)
     parts = [
-        len(model.layout(size_bytes, append_bytes).parts_bytes)
+        sum(
+            count * len(model.layout(part_bytes, append_bytes).parts_bytes)
+            for part_bytes, count in load.uploaded_parts(size_bytes).items()
+        )
         for size_bytes in sizes_bytes
     ]
     weighed = sum(count * share for count, share in zip(parts, shares, strict=True))

@@ -16,6 +16,7 @@ from stripesim.scenarios.schema.keys import Cell, cells, load_cell, row_name
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.gateway.paths import LIST_GRAPH
 from stripesim.sim.ceph.planner import CompiledGraphs
 from stripesim.sim.engine.graph import STEPS_MAX, IntArray
 from stripesim.sim.observe.audit import refuse
@@ -270,9 +271,13 @@ def _check_clients_meet_faults(
 
 
 def steps_problem(scenario: Scenario, scheme: str, error: StepsError) -> ScenarioError:
-    """Return the error for a scheme with too many shards, or objects too large, for one graph."""
+    """Return the error for too many shards of a scheme or bucket, or objects too large, for one graph."""
     (graph,) = error.problems
     taken = f"{scheme}, which takes {graph.got} ({graph.place})"
+    if scenario.workload.is_s3 and graph.place == LIST_GRAPH:
+        got = f"{scenario.workload.index_shards} with {taken}"
+        wanted = f"fewer index shards: a request has at most {STEPS_MAX} steps"
+        return scenario.problem("workload.index_shards", got, wanted)
     if scenario.workload.is_s3:
         largest = format_size(max(scenario.workload.object_sizes_bytes))
         got = f"{largest} with {taken}"

@@ -418,12 +418,16 @@ def stored_per_client_byte(scenario: Scenario, pool: Pool) -> float:
         return stored / size_bytes
     shares = load.size_shares or (1.0,) * len(load.object_sizes_bytes)
     sizes = tuple(zip(load.object_sizes_bytes, shares, strict=True))
-    stored_mean = sum(share * stored_object_bytes(pool, size) for size, share in sizes)
+    stored_mean = sum(
+        share * count * stored_object_bytes(pool, part_bytes)
+        for size, share in sizes
+        for part_bytes, count in load.uploaded_parts(size).items()
+    )
     return stored_mean / sum(share * size for size, share in sizes)
 
 
 def stored_object_bytes(pool: Pool, size_bytes: int) -> int:
-    """Return the bytes that an object of a bucket takes on all drives, without its metadata [B].
+    """Return the bytes that an object, or a part of an upload, takes on all drives without its metadata [B].
 
     Its head and each object of its tail are padded to whole stripes, or to pages in an optimised pool, and
     each shard to whole allocation units.

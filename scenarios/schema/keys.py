@@ -630,11 +630,26 @@ class WorkloadSpec(ScenarioTable):
     def rados_object_bytes(self) -> int:
         """Mean size of the RADOS objects of objects in buckets, in whole allocation units [bytes]."""
         shares = self.size_shares or (1.0,) * len(self.object_sizes_bytes)
-        counts = [ceil(size / RGW_CHUNK_BYTES) for size in self.object_sizes_bytes]
+        counts = [
+            sum(
+                count * ceil(part_bytes / RGW_CHUNK_BYTES)
+                for part_bytes, count in self.uploaded_parts(size).items()
+            )
+            for size in self.object_sizes_bytes
+        ]
         weighed = zip(counts, shares, strict=True)
         mean_count = sum(count * share for count, share in weighed) / sum(shares)
         units = ceil(self.mean_object_bytes / mean_count / ALLOCATION_BYTES)
         return units * ALLOCATION_BYTES
+
+    def uploaded_parts(self, size_bytes: int) -> dict[int, int]:
+        """Return the number of parts of each size in which clients upload an object of a size [bytes]."""
+        threshold = self.multipart_threshold_bytes
+        if threshold is None or size_bytes < threshold:
+            return {size_bytes: 1}
+        whole, rest_bytes = divmod(size_bytes, self.part_size_bytes)
+        parts = {self.part_size_bytes: whole, rest_bytes: 1}
+        return {part_bytes: n for part_bytes, n in parts.items() if part_bytes and n}
 
     def at_rate(self, rate_per_s: float, *, requests: int | None = None) -> Self:
         """Return the workload with Poisson arrivals, as long as it was or for a number of requests."""

@@ -7,7 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from stripesim.calibration.ledger.verdicts import Claim
 from stripesim.calibration.measured.tables import Source, read_rows
@@ -91,6 +91,9 @@ class PublishedRow(ABC):
         )
 
 
+#: A comma between thousands.
+_BETWEEN_THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}\b)")
+
 AnyRow = TypeVar("AnyRow", bound=PublishedRow)
 
 
@@ -138,7 +141,12 @@ def simulated_values(
 
 
 def stated_number(text: str, *patterns: str) -> int | None:
-    """Return the number that words of a source state: the group of the first pattern that fits, or None."""
+    r"""Return the number that words of a source state: the group of the first pattern that fits, or None.
+
+    >>> stated_number("8 hosts, 4,096 PGs", r"(\d+) PGs")
+    4096
+    """
+    text = _BETWEEN_THOUSANDS.sub("", text)
     for pattern in patterns:
         match = re.search(pattern, text, re.IGNORECASE)
         if match:

@@ -63,3 +63,29 @@ def test_an_interval_has_1_96_tolerances_on_either_side_of_a_row_that_is_the_par
     # One normal value in 40 is beyond either end. The tolerance is 0.1 of the logarithm.
     assert log(high / 0.25) == pytest.approx(0.196, abs=1e-4)
     assert log(0.25 / low) == pytest.approx(0.196, abs=1e-4)
+
+
+def test_a_search_that_ends_in_a_local_minimum_begins_again():
+    # Given reads that the client limits at the start, 2 / client, and later the processor, 3 / processor.
+    # Writes are 1 / processor. A short simulation takes these reads for faster than they were measured.
+    def simulate(values):
+        limits = (2 / values["client"], 3 / values["processor"])
+        return {"read": min(limits), "write": 1 / values["processor"]}
+
+    fitted = fit_parameters(
+        simulate,
+        start={"processor": 1.0, "client": 1.0},
+        published={"read": 0.6, "write": 0.25},
+        tolerance={"read": 0.2, "write": 0.2},
+        prior={"processor": 1.0, "client": 0.6},
+        loss="soft_l1",
+    )
+
+    # The first step makes the client slower, to 2 / 0.6, where it limits reads. With a client of 1, a
+    # processor of 4 leaves reads of 0.75, which costs less than that client: ln(0.75 / 0.6) / 0.2 is 1.1,
+    # and ln(2 / 0.6) / 0.6 is 2.
+    processor, client = fitted.parameters
+    assert client.value == pytest.approx(1, rel=0.05)
+    assert processor.value == pytest.approx(4, rel=0.15)
+    # No row tells anything about the client, so its interval is that of the prior.
+    assert client.confidence_interval[0] == pytest.approx(exp(-1.96 * 0.6), rel=0.05)

@@ -107,6 +107,8 @@ def test_a_folder_may_have_times_alone(tmp_path):
         ("maps_s", "0;2;1"),
         ("clean_s", "-1"),
         ("clean_s", ""),
+        ("clean_s", "three"),
+        ("pool_kind", "weird"),
         ("group_objects", "6;x"),
         ("recovery_sync_ms", "0"),
         ("log_entries", "0"),
@@ -121,8 +123,10 @@ def test_a_wrong_cell_is_named_with_its_line(tmp_path, column, text):
         writer.writerow({**row, column: text})
     with pytest.raises(
         ValueError, match=rf"^timed\.csv:2: {column}: got '{text}', wanted "
-    ):
+    ) as refused:
         load_timed(tmp_path)
+    # Once, although more than one rule is about the cell.
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

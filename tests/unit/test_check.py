@@ -194,6 +194,27 @@ def test_a_table_without_a_value_that_decides_is_refused(files, text, message):
     assert states(str(error.value), message)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        # A hundredth of the requests takes the p99 or more: at most 100 times the mean.
+        (
+            "scheme,latency_mean_ms,latency_p99_ms\nrep:3,0.5,900\n",
+            "m.csv:2: p99: got 900 ms, wanted 0.25 to 50 ms",
+        ),
+        # 1,000 requests/s of 4,096 B.
+        (
+            "scheme,iops,mb_s\nrep:3,1000,1000\n",
+            "m.csv:2: throughput: got 1000 MB/s, wanted about 4.096 MB/s",
+        ),
+    ],
+)
+def test_values_that_contradict_each_other_are_refused(files, text, message):
+    with pytest.raises(MeasuredError) as error:
+        read_measurement(*files("m.csv", text))
+    assert states(str(error.value), message)
+
+
 def test_a_table_is_of_one_row_of_the_scenario(files):
     measurement = read_measurement(
         *files("m.csv", "scheme,iops\nrep:3,900\nrep:3,1100\n")

@@ -69,8 +69,15 @@ def test_rates_of_one_osd_follow_its_cores_and_then_its_drive() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"hardware": "10x hosts"}, "OSD"),
-        ({"threads": "all"}, "cores"),
+        (
+            {"hardware": "10x hosts"},
+            "hardware: got '10x hosts', wanted words such as '60 OSDs'",
+        ),
+        ({"hardware": "60 OSDs"}, "wanted words such as '10x R6515'"),
+        (
+            {"threads": "all"},
+            "threads: got 'all', wanted words such as '4 cores per OSD'",
+        ),
         ({"op": "mixed"}, "neither"),
         ({"block": "some"}, "some"),
     ],

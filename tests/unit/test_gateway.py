@@ -19,6 +19,7 @@ from stripesim.scenarios.answers.load.rate_runs import RateMeasurement
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.bound import bounds_of, bounds_of_cell
 from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.gateways import recovered_objects
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import scenario_warnings
 from stripesim.scenarios.cells.run import run_cell
@@ -484,6 +485,30 @@ def test_capacity_follows_from_the_sizes_of_objects() -> None:
     )
 
 
+def test_parts_of_an_upload_are_padded_each() -> None:
+    one = scenario(
+        'ops = ["put"]\nobject_sizes_bytes = ["12MiB"]\nmultipart_threshold_bytes = "8MiB"\n'
+        'part_size_bytes = "5MiB"',
+        '["rs:6,2"]',
+        "stripe_unit_bytes = 65536",
+    )
+    models = build_models(one)
+    held = capacity_of(one, "rs:6,2", models, drives_of(one, models))
+    # A stripe is 384 KiB. A part of 5 MiB is a chunk of 10 stripes and 1.25 MiB in 4 stripes, the last one of
+    # 2 MiB takes 6 stripes: 34 stripes of 8 chunks. The whole object would take 32 stripes.
+    stored_bytes = 34 * 8 * 64 * KIB
+    assert held.stored_per_client_byte == stored_bytes / (12 * MIB)
+    assert ran(one).row.device_data_write_bytes_per_client_byte == pytest.approx(
+        held.stored_per_client_byte
+    )
+    # A rebuild moves these 5 objects, too: 2.4 MiB on average, in units of 4 KiB.
+    assert recovered_objects(one, cells(one)[0], built(one).pool) == (
+        5 * one.workload.objects,
+        2460 * KIB,
+    )
+    assert one.workload.rados_object_bytes == 2460 * KIB
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -626,6 +651,18 @@ def test_objects_too_large_for_one_graph_are_refused() -> None:
     with pytest.raises(ScenarioError) as caught:
         ran(one)
     assert states(str(caught.value), "workload.object_sizes_bytes: got 1GiB ... 16384")
+
+
+def test_a_list_of_too_many_index_shards_is_refused_by_their_number() -> None:
+    # 20 steps for each of 1,024 shards, and 18 for the others.
+    one = scenario('ops = ["list"]\nbuckets = 1\nindex_shards = 1024', requests=2)
+    with pytest.raises(ScenarioError) as caught:
+        ran(one)
+    said = "workload.index_shards: got 1024 with rep:3, which takes 20498 steps ... fewer index shards"
+    assert states(str(caught.value), said)
+    with pytest.raises(ScenarioError) as caught:
+        explain("list", "rep:3", scenario=one)
+    assert states(str(caught.value), said)
 
 
 def test_keys_of_buckets_need_kind_s3() -> None:

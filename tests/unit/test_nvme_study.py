@@ -239,6 +239,27 @@ def test_missing_values_are_reported_in_one_line(tmp_path, changes, clusters, me
 
 
 @pytest.mark.parametrize(
+    ("stated", "given", "message"),
+    [
+        # 800,000 reads/s of 4,096 B are 3,276.8 MB/s, and 100,000 writes 409.6 MB/s.
+        ("read_mb_s = 6000", "read_mb_s = 6.0", "read_mb_s: got 6 ... 3,276.8"),
+        ("write_mb_s = 4000", "write_mb_s = 4.0", "write_mb_s: got 4 ... 409.6"),
+        # 1,024 in flight at 800,000 reads/s take 1,280 µs each.
+        ("us = 80", "us = 80000", "read_latency_us: got 80000 ... at most 1,280"),
+        ("base_ghz = 3.25", "base_ghz = 3250", "cpu_base_ghz: got 3250 ... GHz"),
+    ],
+)
+def test_numbers_of_a_data_sheet_in_another_unit_are_refused(
+    tmp_path, stated, given, message
+):
+    assert stated in NEW_CLUSTER
+    with pytest.raises(MeasuredError) as error:
+        tasks(folder(tmp_path, {}, NEW_CLUSTER.replace(stated, given)))
+    assert states(str(error.value), message)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("numbers", "message"),
     [
         # 16 in flight at 20,000 requests/s take 0.8 ms each.
@@ -251,6 +272,15 @@ def test_missing_values_are_reported_in_one_line(tmp_path, changes, clusters, me
         ({"iops": "0"}, "iops: got '0', wanted a number above 0"),
         ({"iops": "20.000,5"}, "iops: got '20.000,5', wanted a number above 0"),
         ({"latency_p99_us": "3000"}, "times.csv:1: got column latency_p99_us ... ms"),
+        # A hundredth of the requests takes the p99 or more: 3,000 ms would make the mean 30 ms.
+        (
+            {"latency_mean_ms": "0.8", "latency_p99_ms": "3000"},
+            "latency_p99_ms: got '3000', wanted 0.4 to 80, with a mean of 0.8",
+        ),
+        ({"latency_mean_ms": "0.8", "latency_p99_ms": "0.003"}, "wanted 0.4 to 80"),
+        ({"tolerance_percent": "0"}, "tolerance_percent: got '0' ... above 0"),
+        ({"read_fraction": "70"}, "read_fraction: got '70' ... 0 with write"),
+        ({"op": "randwrite"}, "op: got 'randwrite', wanted one of read, write, mixed"),
     ],
 )
 def test_numbers_in_another_unit_are_refused(tmp_path, numbers, message):

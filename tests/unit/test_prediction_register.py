@@ -340,6 +340,21 @@ def test_fio_under_another_load_than_predicted_is_refused(tmp_path):
         ("scheme,metric,value\nrep:3,p99,4\n", "measured.csv:2: unit ... ms"),
         ("iops\n1000\n", "measured.csv:2: id"),
         ("scheme,latency_p95_ms\nrep:3,1\n", "no value of a predicted row"),
+        # 2 clients keep 4 in flight each: 8 at 1,000 requests/s take 8 ms each.
+        (
+            "scheme,iops,latency_mean_ms\nrep:3,1000,8000\n",
+            "measured.csv:2: mean: got 8000 ms, wanted 4 to 9.6 ms",
+        ),
+        # A hundredth of the requests takes the p99 or more, so that it is at most 100 means.
+        (
+            "scheme,latency_mean_ms,latency_p99_ms\nrep:3,8,9000\n",
+            "measured.csv:2: p99: got 9000 ms, wanted 4 to 800 ms",
+        ),
+        # 1,000 requests/s of 4,096 B.
+        (
+            "scheme,iops,mb_s\nrep:3,1000,4096\n",
+            "measured.csv:2: throughput: got 4096 MB/s, wanted about 4.096 MB/s",
+        ),
     ],
 )
 def test_values_that_cannot_be_compared_name_their_line(tmp_path, table, message):

@@ -12,7 +12,11 @@ from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.registry import study_named
 from stripesim.scenarios.studies.s3.claims import claims_of, ledger_for
 from stripesim.scenarios.studies.s3.counted import load_counts
-from stripesim.scenarios.studies.s3.counted_runs import count_request, models_for
+from stripesim.scenarios.studies.s3.counted_runs import (
+    count_request,
+    models_for,
+    simulate_counts,
+)
 from stripesim.scenarios.studies.s3.described import read_cluster, read_mix
 from stripesim.scenarios.studies.s3.measured import ObjectRow, load
 from stripesim.scenarios.studies.s3.runs import (
@@ -23,6 +27,7 @@ from stripesim.scenarios.studies.s3.runs import (
     simulate_rows,
     tasks_for,
 )
+from support.messages import states
 
 ROWS = {row.id: row for row in load()}
 
@@ -239,6 +244,55 @@ def test_a_folder_may_have_counters_alone(tmp_path) -> None:
         load_counts(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"release": "12.2.1"}, "rgw.csv:2: release: got '12.2.1' ... 14, 16, 18, 20"),
+        ({"release": "tentacle"}, "release: got 'tentacle' ... such as 20.2.4"),
+        ({"scheme": "3 copies"}, "scheme: got '3 copies' ... rep:N"),
+        ({"scheme": "rs:14,4", "pool": "classic"}, "scheme: got 'rs:14,4' ... 16"),
+        ({"scheme": "rs:4,2"}, "pool: got 'replicated' ... with a code"),
+        ({"pool": "classic"}, "pool: got 'classic' ... replicated with copies"),
+        (
+            {"release": "18.2.7", "scheme": "rs:4,2", "pool": "optimised"},
+            "pool: got 'optimised', wanted classic ... with 20",
+        ),
+    ],
+)
+def test_counters_of_other_clusters_are_refused_by_column(tmp_path, change, says):
+    shipped = (study_folder("s3") / "data" / "rgw.csv").read_text()
+    row = next(csv.DictReader(shipped.splitlines())) | change
+    with (tmp_path / "rgw.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, row)
+        writer.writeheader()
+        writer.writerow(row)
+    with pytest.raises(MeasuredError) as error:
+        load_counts(tmp_path)
+    assert states(str(error.value), says)
+
+
+def test_counters_that_no_number_was_taken_from_are_held_out() -> None:
+    shipped = next(row for row in load_counts() if row.scheme == "rep:3")
+    assert shipped.role == "calibration"
+    assert replace(shipped, id="mine").role == "held-out"
+
+
+def test_counters_have_ids_of_their_own(tmp_path) -> None:
+    header, first = (
+        (study_folder("s3") / "data" / "rgw.csv").read_text().split("\n")[:2]
+    )
+    (tmp_path / "rgw.csv").write_text(f"{header}\n{first}\n{first}\n")
+    with pytest.raises(MeasuredError, match=r"rgw\.csv:3: id: .*each id once"):
+        load_counts(tmp_path)
+
+
+def test_a_counted_request_that_no_graph_holds_says_why() -> None:
+    row = next(row for row in load_counts() if row.op == "put")
+    (found, *_) = simulate_counts(replace(row, size=1 << 30))
+    assert found["value"] is None
+    assert "16384" in found["reason"]
+
+
 def unusual(**columns: str) -> ObjectRow:
     """Return a row of a small cluster with some columns replaced."""
     values = {
@@ -298,6 +352,52 @@ def test_a_row_that_cannot_be_simulated_gets_a_reason_and_no_traceback(columns, 
 )
 def test_the_mix_of_a_load_is_read_from_words(text, shares):
     assert dict(read_mix(text)) == shares
+
+
+@pytest.mark.parametrize(
+    ("words", "gbit_per_s", "networks"),
+    [
+        ("2.5GbE", 2.5, 1),
+        ("10 Gigabit Ethernet", 10, 1),
+        ("10GBASE-T", 10, 1),
+        ("25Gbe", 25, 1),
+        ("40Gb InfiniBand", 40, 1),
+        ("2x100G LACP", 200, 1),
+        ("dual 25GbE", 50, 1),
+        # Memory and drives are no network.
+        ("256 GB DDR4", 100, 2),
+        ("128Gb RAM, 2x25G", 50, 1),
+        ("6x 100G NVMe", 100, 2),
+    ],
+)
+def test_networks_are_read_from_the_words_that_sources_use(words, gbit_per_s, networks):
+    cluster = read_cluster(f"4 nodes, 12x 4TB HDD, {words}")
+    assert (cluster.gbit_per_s, cluster.networks) == (gbit_per_s, networks)
+
+
+def test_numbers_may_have_commas_between_thousands():
+    cluster = read_cluster("84 hosts, 1,008 OSDs, HDD, 4,096 PGs, 1,000 buckets")
+    assert (cluster.hosts, cluster.osds_per_host) == (84, 12)
+    assert (cluster.pg_num, cluster.buckets) == (4096, 1000)
+    assert read_cluster("4 nodes, 12x 4TB HDD, pg_num=512").pg_num == 512
+    # 12 OSDs on each of 4 hosts would have more groups than 128. How many depends on the code.
+    assert read_cluster("4 nodes, 12x 4TB HDD, 128 PGs per OSD").pg_num is None
+
+
+def test_drives_of_the_database_are_not_those_of_data():
+    for words in (
+        "12 OSDs per node; HDD; block.db on 2x 3.2TB NVMe",
+        "12x 4TB HDD, DB on 14x 1TB NVMe",
+        "12 OSDs each, HDD, WAL and DB on 2x 1TB NVMe",
+    ):
+        cluster = read_cluster(f"4 nodes, {words}")
+        assert (cluster.osds_per_host, cluster.drive) == (12, "hdd-7200-nvme-db")
+
+
+def test_gateways_apart_are_known_by_their_machines():
+    for words in ("8 RGWs on separate hosts", "4 gateways on their own machines"):
+        assert read_cluster(f"4 nodes, 12x 4TB HDD, {words}").gateways_apart
+    assert not read_cluster("4 nodes, 12x 4TB HDD, 4 RGWs").gateways_apart
 
 
 def test_disks_are_known_by_their_speed():

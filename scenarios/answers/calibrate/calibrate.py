@@ -210,7 +210,8 @@ def calibrate(
     the logarithm of its value over its start, over its spread. The value of a row is its mean latency if the
     busiest resource is less than half used, and otherwise its rate. Each counts with the loss ``soft_l1``,
     quadratic for small and linear for large values, so one row that contradicts the others does not decide.
-    A factor that no row informs stays at its start. Rows with the role held-out take no part.
+    A factor that no row informs stays at its start. A second search begins where one factor is back at its
+    start, if that lowers the sum (`fit_parameters`). Rows with the role held-out take no part.
 
     Runs before and after the fit have `ROUNDS` times the requests in flight. Near saturation, where the queue
     of the busiest resource of a class settles slowly, they have `ROUNDS_PAST_SATURATION` times as many, up to
@@ -267,8 +268,9 @@ def _parts_of_work(runs: int, fitted_runs: int, factors: int) -> dict[str, int]:
     evaluation = 1 + factors
     return {
         "runs before": runs,
-        # The start is simulated twice, in full and in short.
-        f"fitting {factors} factors": (2 + _EVALUATIONS * evaluation) * fitted_runs,
+        # The start is simulated twice, in full and in short. Between two searches, each factor is reset.
+        f"fitting {factors} factors": (2 + 2 * _EVALUATIONS * evaluation + factors)
+        * fitted_runs,
         "runs after": runs,
         "what to measure next": len(FURTHER_LOADS) * evaluation,
     }

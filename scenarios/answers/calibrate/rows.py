@@ -292,7 +292,7 @@ def check_rows(rows: list[CalibrationRow], where: str) -> None:
     problems += [
         Problem(
             place=f"{where}: {row.id}",
-            got=f"only {', '.join(row.measured) or 'no number'}",
+            got=f"only {', '.join(row.measured)}" if row.measured else "no number",
             wanted=f"one of {', '.join(FITTED_METRICS)}",
         )
         for row in fitted

@@ -19,7 +19,9 @@ from stripesim.scenarios.answers.check.rados_bench import (
     read_rados_bench,
 )
 from stripesim.scenarios.answers.predict.measured_values import (
+    OPS,
     MeasuredValue,
+    contradictions,
     read_measured_file,
     values_of_load,
 )
@@ -273,10 +275,22 @@ def read_measurement(
         return _of_load(scenario, measured, load, overrides, seed)
     loaded = as_scenario(scenario, sets=overrides, seed=seed)
     cell = _cell_of(table, cells(loaded), measured)
+    values = _with_compared(measured, _single_values(table))
+    # Another number in flight than the scenario's is a cause, and no contradiction.
+    problems = list(
+        contradictions(
+            values,
+            {value.quantity: value.place for value in table},
+            block_bytes=cell.block_size_bytes if cell.op in OPS else None,
+            in_flight=None,
+        )
+    )
+    if problems:
+        raise MeasuredError(*problems)
     return Measurement(
         scenario=loaded.of_cell(cell),
         cell=cell,
-        values=_with_compared(measured, _single_values(table)),
+        values=values,
         from_file=False,
     )
 

@@ -218,6 +218,8 @@ def _timeline(
     except StepsError as error:
         if not is_s3:
             raise steps_problem(scenario, scheme, error) from None
+        if question.op == "list":
+            raise steps_problem(one_request, scheme, error) from None
         (problem,) = steps_problem(one_request, scheme, error).problems
         raise AnswerError(replace(problem, place="--size", key="")) from None
     return replace(

@@ -9,6 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from stripesim.calibration.ledger.model_errors import KINDS
+from stripesim.calibration.measured.rows import (
+    is_rate_of_bytes,
+    mean_latency_bounds_ms,
+    p99_bounds,
+)
 from stripesim.calibration.measured.tables import CsvRow, misnamed_metrics, read_rows
 from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.answers.calibrate.fio_output import (
@@ -49,6 +54,8 @@ _NAMED: Final[Mapping[str, tuple[str, str]]] = {
         for unit in ("ns", "us", "ms", "s")
     },
 }
+#: Operations whose requests have the size that their row states.
+OPS: Final = ("read", "write")
 #: Names of metrics, for messages.
 METRICS_TEXT: Final = (
     "iops, mb_s, latency_mean_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms "
@@ -131,6 +138,58 @@ def read_measured_file(
         return MeasuredFile(values=tuple(_values_of_run(path, document["rows"])))
     load = read_fio(path)
     return MeasuredFile(values=values_of_load(path, load, schemes), load=load)
+
+
+def contradictions(
+    values: Mapping[str, float],
+    places: Mapping[str, str],
+    *,
+    block_bytes: int | None,
+    in_flight: int | None,
+) -> Iterator[Problem]:
+    """Yield the measured values of a row that contradict each other, as those in another unit do.
+
+    Parameters
+    ----------
+    values, places
+        Value of each quantity, in its unit, and where it was measured.
+    block_bytes
+        Size of each request [B], None if they differ.
+    in_flight
+        Requests that a closed loop keeps in flight [count], None for another load.
+    """
+    iops = values.get("iops")
+    mean_ns = values.get("latency_mean_ns")
+    p99_ns = values.get("latency_p99_ns")
+    bytes_per_s = values.get("throughput_bytes_per_s")
+    if mean_ns and p99_ns:
+        low_ns, high_ns = p99_bounds(mean_ns)
+        if not low_ns <= p99_ns <= high_ns:
+            yield Problem(
+                place=places["latency_p99_ns"],
+                key="p99",
+                got=f"{p99_ns / 1e6:.4g} ms",
+                wanted=f"{low_ns / 1e6:.3g} to {high_ns / 1e6:.3g} ms, with a mean of {mean_ns / 1e6:.3g} ms",
+            )
+    if iops and mean_ns and in_flight:
+        low_ms, high_ms = mean_latency_bounds_ms(iops, in_flight)
+        if not low_ms <= mean_ns / 1e6 <= high_ms:
+            yield Problem(
+                place=places["latency_mean_ns"],
+                key="mean",
+                got=f"{mean_ns / 1e6:.4g} ms",
+                wanted=f"{low_ms:.3g} to {high_ms:.3g} ms: {in_flight:,} in flight at {iops:,.6g} requests/s "
+                "(Little's law)",
+            )
+    if not (iops and bytes_per_s and block_bytes):
+        return
+    if not is_rate_of_bytes(bytes_per_s, iops, block_bytes):
+        yield Problem(
+            place=places["throughput_bytes_per_s"],
+            key="throughput",
+            got=f"{bytes_per_s / 1e6:.4g} MB/s",
+            wanted=f"about {iops * block_bytes / 1e6:.4g} MB/s: {iops:,.6g} requests/s of {block_bytes:,} B",
+        )
 
 
 def values_of_load(

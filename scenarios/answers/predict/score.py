@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +15,9 @@ from stripesim.models.documents import Documented
 from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.answers.calibrate.fio_output import FioLoad
 from stripesim.scenarios.answers.predict.measured_values import (
+    OPS,
     MeasuredValue,
+    contradictions,
     read_measured_file,
 )
 from stripesim.scenarios.answers.predict.register import (
@@ -209,7 +211,8 @@ def score_values(
     Raises
     ------
     MeasuredError
-        If a value fits no predicted row or several, with a line for each, or no value is left.
+        If a value fits no predicted row or several, or contradicts another one, with a line for each, or no
+        value is left.
     """
     rows = rows_of(register)
     problems: list[Problem] = []
@@ -221,6 +224,20 @@ def score_values(
     problems += [
         _repeated(found) for found in by_target.values() if _names_repeat(found)
     ]
+    for at, row in enumerate(rows):
+        of_row = {
+            quantity: found for (of, quantity), found in by_target.items() if of == at
+        }
+        means = {
+            quantity: fmean(value.value for value in found)
+            for quantity, found in of_row.items()
+        }
+        places = {quantity: found[-1].place for quantity, found in of_row.items()}
+        # A mix of operations on objects moves other bytes.
+        block_bytes = row.get("block_size_bytes") if row.get("op") in OPS else None
+        problems += contradictions(
+            means, places, block_bytes=block_bytes, in_flight=_in_flight(register)
+        )
     if problems:
         raise MeasuredError(*problems)
     scored = [
@@ -271,6 +288,17 @@ def _repeated(values: Sequence[MeasuredValue]) -> Problem:
     got = f"{len(values)} values of {last.quantity} of one row"
     wanted = "one, or a column repeat that numbers them"
     return Problem(place=last.place, key="repeat", got=got, wanted=wanted)
+
+
+def _in_flight(register: Mapping[str, Any]) -> int | None:
+    """Return the requests that the predicted load keeps in flight, None unless it is one closed loop."""
+    configuration = register.get("configuration", {})
+    load = configuration.get("workload", {})
+    if load.get("kind") != "closed" or configuration.get("workloads"):
+        return None
+    if configuration.get("faults") or load.get("completions") == "newest":
+        return None
+    return int(load["clients"] * load["queue_depth"])
 
 
 def _scored(

@@ -221,10 +221,8 @@ def _check_release(row: CsvRow, release: str, scheme: str, pool_kind: str) -> No
 
 def _positive(row: CsvRow, column: str, *, required: bool = True) -> float | None:
     """Return a number above 0; without `required`, None for an empty cell."""
-    value = row.number(column)
-    if not row.words(column) and not required:
-        return None
-    if value is None or value <= 0:
+    value = row.positive(column)
+    if required and not row.words(column):
         row.refuse(column, "a number above 0")
     return value
 

@@ -57,17 +57,19 @@ class CoresRow(PublishedRow):
     @property
     def cores_per_osd(self) -> int:
         """Cores of each OSD."""
-        return _needed(self.threads, r"(\d+)\s*(?:cores?|threads?|vCPUs?)\b")
+        pattern = r"(\d+)\s*(?:cores?|threads?|vCPUs?)\b"
+        return _needed("threads", self.threads, pattern, "4 cores per OSD")
 
     @property
     def osds(self) -> int:
         """OSDs of the cluster."""
-        return _needed(self.hardware, r"(\d+)\s*OSDs?\b(?!/)")
+        return _needed("hardware", self.hardware, r"(\d+)\s*OSDs?\b(?!/)", "60 OSDs")
 
     @property
     def hosts(self) -> int:
         """Hosts of the cluster."""
-        return _needed(self.hardware, r"^\s*(\d+)\s*x\s")
+        pattern = r"^\s*(\d+)\s*(?:x|hosts?|nodes?|servers?)\s"
+        return _needed("hardware", self.hardware, pattern, "10x R6515")
 
     @property
     def fio_per_host(self) -> int:
@@ -115,10 +117,12 @@ class CoresRow(PublishedRow):
         return (self.hardware, self.scheme, self.op, self.block, self.threads)
 
 
-def _needed(text: str, pattern: str) -> int:
+def _needed(column: str, text: str, pattern: str, example: str) -> int:
     number = stated_number(text, pattern)
     if not number:
-        raise NotComputedError(f"{text!r} states no number that fits {pattern!r}")
+        raise NotComputedError(
+            f"{column}: got {text!r}, wanted words such as {example!r}"
+        )
     return number
 
 

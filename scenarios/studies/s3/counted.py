@@ -6,16 +6,20 @@ machine. The background of an idle gateway is subtracted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
 from stripesim.calibration.ledger.verdicts import Claim
 from stripesim.calibration.measured.tables import CsvRow, read_rows
-from stripesim.models.problems import MeasuredError, Problem
+from stripesim.models.coding import parse_scheme
+from stripesim.models.problems import MeasuredError, Problem, SchemeError
 from stripesim.scenarios.schema.types import S3_OPS
+from stripesim.scenarios.studies.ceph16.cluster import crush_map
 from stripesim.scenarios.studies.description import study_folder
+from stripesim.scenarios.studies.releases.measured import GENERATIONS
 
 FILE: Final = "rgw.csv"
 #: What a row counts for each request, by its column, with its unit.
@@ -78,11 +82,13 @@ class CountedRow:
 
         Before any row was simulated, all 3-replication was calibration and all erasure coding held out. The
         rows of RS(6,3) in an optimised pool were then used to choose mechanisms of coded pools, so that they
-        count as calibration, too.
+        count as calibration, too. No number was taken from rows that do not ship.
         """
         is_replicated = self.scheme.startswith("rep:")
         was_used = self.scheme == "rs:6,3" and self.pool == "optimised"
-        return "calibration" if is_replicated or was_used else "held-out"
+        if (is_replicated or was_used) and self.id in _shipped_ids():
+            return "calibration"
+        return "held-out"
 
     def claims(self) -> list[Claim]:
         """Return a claim for each quantity above the noise."""
@@ -117,6 +123,13 @@ class CountedRow:
         )
 
 
+@cache
+def _shipped_ids() -> frozenset[str]:
+    """Return the ids of the rows that ship."""
+    lines = read_rows(study_folder("s3") / "data" / FILE, _NAMES, [])
+    return frozenset(line.words("id") for line in lines)
+
+
 def load_counts(data: Path | str | None = None) -> tuple[CountedRow, ...]:
     """Return the rows of a folder with an ``rgw.csv``, none without one; by default those that ship.
 
@@ -130,14 +143,27 @@ def load_counts(data: Path | str | None = None) -> tuple[CountedRow, ...]:
     if not file.is_file():
         return ()
     problems: list[Problem] = []
-    rows = tuple(_row(row) for row in read_rows(file, _NAMES, problems))
+    lines = read_rows(file, _NAMES, problems)
+    rows = tuple(_row(line) for line in lines)
+    for line in _repeated(lines):
+        line.refuse("id", "each id once")
     if problems:
         raise MeasuredError(*problems)
     return rows
 
 
+def _repeated(lines: Iterable[CsvRow]) -> Iterator[CsvRow]:
+    """Yield the lines whose id an earlier one has."""
+    ids = set()
+    for line in lines:
+        if line.words("id") in ids:
+            yield line
+        ids.add(line.words("id"))
+
+
 def _row(row: CsvRow) -> CountedRow:
     numbers = {name: row.number(name) for name in QUANTITIES}
+    _check_pool(row)
     return CountedRow(
         id=row.text("id"),
         release=row.text("release"),
@@ -149,3 +175,25 @@ def _row(row: CsvRow) -> CountedRow:
         requests=row.whole("requests", 1),
         counted={name: value for name, value in numbers.items() if value is not None},
     )
+
+
+def _check_pool(row: CsvRow) -> None:
+    """Refuse schemes, releases and pools that the machine of study `releases` does not have."""
+    pool = row.words("pool")
+    major = row.words("release").partition(".")[0]
+    if major not in GENERATIONS:
+        row.refuse(
+            "release", f"a version of Ceph {', '.join(GENERATIONS)}, such as 20.2.4"
+        )
+    elif pool == "optimised" and GENERATIONS[major] != "tentacle":
+        row.refuse("pool", "classic: optimised pools came with 20")
+    try:
+        scheme = parse_scheme(row.words("scheme"))
+    except SchemeError as error:
+        row.refuse("scheme", error.problems[0].wanted or str(error))
+        return
+    osds = crush_map().max_devices
+    if scheme.width > osds:
+        row.refuse("scheme", f"at most {osds} shards, one for each OSD")
+    if pool in POOLS and (pool == "replicated") != (scheme.kind == "replicated"):
+        row.refuse("pool", "replicated with copies, classic or optimised with a code")

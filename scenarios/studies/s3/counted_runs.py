@@ -10,6 +10,7 @@ import numpy as np
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
 from stripesim.models.object_store.gateway import GatewayModel
+from stripesim.models.problems import StepsError, one_line
 from stripesim.scenarios.answers.explain.plan import PlacedS3Request, RequestQuestion
 from stripesim.scenarios.answers.explain.record import RecordedStep, record
 from stripesim.scenarios.studies.ceph16 import cluster
@@ -114,8 +115,13 @@ def count_request(row: CountedRow, models: Models | None = None) -> dict[str, in
 
 
 def simulate_counts(row: CountedRow) -> list[Row]:
-    """Return the counts of a row by the ids of its claims, as result rows."""
-    counts = count_request(row)
+    """Return the counts of a row by the ids of its claims, as result rows, or the reason for none."""
+    try:
+        counts = count_request(row)
+    except StepsError as error:
+        reason = f"a {row.op} of {row.size:,} takes too long a graph: {one_line(error)}"
+        without = {"value": None, "reason": reason, "scheme": row.scheme}
+        return [{"row_id": claim.id, **without} for claim in row.claims()]
     common = {"reason": None, "scheme": row.scheme}
     return [
         {"row_id": claim.id, "value": float(counts[claim.metric]), **common}

@@ -57,8 +57,20 @@ _OTHER_PURPOSE: Final = re.compile(
     r"\bWAL\b|DB\b|\bjournal|metadata|\bindex\b|\bcache\b|\bboot\b|\bOS\b|system",
     re.IGNORECASE,
 )
+#: The same before the number of drives, as in "block.db on 2x 3.2TB NVMe".
+_PURPOSE_BEFORE: Final = re.compile(
+    rf"(?:{_OTHER_PURPOSE.pattern})[^,;+()]*\b(?:on|in|from)\s*$", re.IGNORECASE
+)
 _NO_DRIVE: Final = re.compile(
     r"\bD?RAM\b|memory|\bDDR|DIMM|Xeon|EPYC|\bCPU", re.IGNORECASE
+)
+#: Rate of an interface, with how many there are, and a word about a cap. A small b means bits. A G alone
+#: counts with one of the usual rates, if it is not of memory or drives.
+_RATE: Final = re.compile(
+    r"(?:(\d)\s*[x×]\s*|\b((?i:dual|two))[\s-]+)?(?<![\d.])"
+    r"(?:(\d+(?:\.\d+)?)[\s-]*(?:(?i:GigE|Gigabit|Gbit(?:/s)?|Gbps|GB?E|GBASE\S*|GB?\s+Ethernet)\b|Gb(?:/s)?\b)"
+    r"|(1|2\.5|10|25|40|50|100|200|400)\s?G\b)"
+    r"(?!\s*(?i:(?:of\s+)?D?RAM|memory|DDR|DIMM|NVMe|SSD|HDD|SAS|SATA|QLC|TLC|flash|drives?|disks?))(\s*cap\b)?"
 )
 #: "per host" and the like, after a count.
 _EACH_HOST: Final = r"(?:/|per |each |a )\s*(?:node|host|server)"
@@ -135,12 +147,18 @@ def read_cluster(text: str) -> DescribedCluster:
         gateway_factor=processor.gateway_factor,
         gateways=gateways or hosts,
         gateways_apart=re.search(
-            r"(?:dedicated|separate) (?:RGW|gateway)|RGW (?:nodes|hosts)", text
+            r"(?:dedicated|separate) (?:RGW|gateway)|RGW (?:nodes|hosts)"
+            rf"|{_GATEWAYS}[^,;]* on (?:\w+ )?(?:own|separate|dedicated|other) \w",
+            text,
         )
         is not None,
         gbit_per_s=gbit_per_s,
         networks=networks,
-        pg_num=stated_number(text, r"(\d+)\s*PGs"),
+        pg_num=stated_number(
+            text,
+            r"(\d+)\s*PGs?\b(?!\s*(?:/|per |each ))",
+            r"\bpg_?num\W{0,3}(\d+)",
+        ),
         buckets=stated_number(text, r"(\d+)\s*buckets") or 16,
         mix=read_mix(text),
     )
@@ -161,6 +179,7 @@ def _drives_of_osds(text: str) -> _Drives | None:
             (int(match[1]), f"{match[2]} {match[3]}")
             for match in pattern.finditer(text)
             if not _NO_DRIVE.search(match[0])
+            and not _PURPOSE_BEFORE.search(text[: match.start()])
         ]
         of_data = [group for group in groups if not _OTHER_PURPOSE.search(group[1])]
         if of_data:
@@ -173,7 +192,9 @@ def _drives_of_osds(text: str) -> _Drives | None:
 
 
 def _osds_per_host(text: str, hosts: int, drives: _Drives | None) -> int:
-    each = stated_number(text, rf"(\d+)\s*(?:OSDs?|drives?|disks?)\s*{_EACH_HOST}")
+    each = stated_number(
+        text, rf"(\d+)\s*(?:OSDs?|drives?|disks?)\s*(?:{_EACH_HOST}|each\b)"
+    )
     if each is not None:
         return each
     osds = stated_number(text, r"(\d+)\s*OSDs\b(?!\s*(?:/|per ))")
@@ -255,14 +276,12 @@ def _read_processor(text: str) -> _Processor:
 
 def _network(text: str) -> tuple[float, int]:
     """Return the rate of a host's interface, and the interfaces: one for both networks if any is stated."""
-    match = re.search(
-        r"(?:(\d)\s*[x×]\s*)?(\d+)\s*(?:Gb?E|GigE|Gbit(?:/s)?|Gbps|Gb/s|Gb?\s+Ethernet)\b(\s*cap)?",
-        text,
-    )
+    match = _RATE.search(text)
     if match is None:
         return UNSTATED_GBIT_PER_S, 2
-    rate = float(match[2]) * int(match[1] or 1)
-    if match[3]:
+    interfaces, word, with_unit, alone, cap = match.groups()
+    rate = float(with_unit or alone) * (2 if word else int(interfaces or 1))
+    if cap:
         rate *= INTERFACES_BESIDE_A_CAP
     return rate, 1
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Literal
+from typing import Final, Literal
 
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.gateway import GatewayModel, ObjectLayout
@@ -39,6 +39,8 @@ from stripesim.sim.engine.graph_builder import GraphBuilder
 S3Op = Literal["put", "get", "head", "list", "delete", "part", "complete", "range"]
 #: Operations that write. Each updates the index as well, before its reply and after it.
 WRITING_OPS: frozenset[str] = frozenset({"put", "part", "complete", "delete"})
+#: Name of the graph of a LIST, the only one whose size depends on the index shards of a bucket.
+LIST_GRAPH: Final = "list"
 #: Chunks that a sender is ahead of the work of its receiver: what socket buffers hold.
 _CHUNKS_AHEAD = 2
 
@@ -271,7 +273,7 @@ class S3Paths:
         """
         gateways = self._gateways
         model = self._model
-        gateway = self._begin("list")
+        gateway = self._begin(LIST_GRAPH)
         graph = gateway.graph
         begun = self._request(gateway, is_write=False)
         keys_of_shard = model.listed_keys_of_shard(keys, gateways.index_shards)
