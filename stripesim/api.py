@@ -273,8 +273,7 @@ def sweep(
     replications
         Runs of each cell [count], at least 1. Each run has its own seed.
     jobs
-        Worker processes [count]. None uses all cores. 1 runs everything in this process. A script that uses
-        several processes must guard its main part with ``if __name__ == "__main__":``.
+        Worker processes [count]. None uses all cores. 1 runs everything in this process.
     dask
         Address of a Dask scheduler to use instead of processes, as for ``stripesim sweep --dask``.
     out
