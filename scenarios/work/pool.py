@@ -56,6 +56,8 @@ _ONE_THREAD: Final = (
     "POLARS_MAX_THREADS",
 )
 _PRELOAD: Final = "stripesim.scenarios.work.server"
+#: Held while a process starts, since that changes what all threads see: `__main__` and the environment.
+_starting: Final = threading.Lock()
 #: Where Linux lists the threads of this process, also those of libraries.
 _THREADS: Final = Path("/proc/self/task")
 #: Variable that keeps a new interpreter's current folder out of its module path.
@@ -122,12 +124,13 @@ def without_script() -> Iterator[None]:
     multiprocessing makes a new process run the file of `__main__` first. Workers need nothing of it. It may
     have no guard (``if __name__ == "__main__":``), and no file (``python -``).
     """
-    script = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = script
+    with _starting:
+        script = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = script
 
 
 def end_with_parent() -> None:
@@ -225,15 +228,16 @@ def _safe_path() -> Iterator[None]:
 
     A folder `stripesim` there, such as another checkout's, would otherwise simulate in place of this package.
     """
-    before = os.environ.get(_SAFE_PATH)
-    os.environ[_SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_SAFE_PATH]
-        else:
-            os.environ[_SAFE_PATH] = before
+    with _starting:
+        before = os.environ.get(_SAFE_PATH)
+        os.environ[_SAFE_PATH] = "1"
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[_SAFE_PATH]
+            else:
+                os.environ[_SAFE_PATH] = before
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ from stripesim.scenarios.work.pool import (
     held,
     results,
     run_pool,
+    without_script,
 )
 from stripesim.scenarios.work.store import PartStore
 from support.messages import states
@@ -272,6 +273,27 @@ def test_the_pool_works_from_a_thread() -> None:
     thread.start()
     thread.join()
     assert sorted(found, key=lambda pair: pair[0]) == [(3, 6), (4, 24)]
+
+
+def test_processes_that_two_threads_start_at_once_leave_the_script_in_place() -> None:
+    # Given a thread that starts a process
+    script = sys.modules["__main__"]
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def start() -> None:
+        with without_script():
+            has_begun.set()
+            may_end.wait()
+
+    other = threading.Thread(target=start)
+    # When it begins, if it can, while another thread does the same, and ends after that thread
+    with without_script():
+        other.start()
+        has_begun.wait(0.1)
+    may_end.set()
+    other.join()
+    # Then the module of the caller's script is there again.
+    assert sys.modules["__main__"] is script
 
 
 def test_the_server_of_workers_has_compiled_what_cells_use() -> None:
