@@ -48,6 +48,7 @@ from stripesim.sim.engine.distributions import (
 from stripesim.sim.engine.draws import (
     FACTOR_ONE,
     FACTOR_POINTS,
+    draw_key,
     drawn_factor,
     factor_cells,
     factor_table,
@@ -59,7 +60,6 @@ from stripesim.sim.engine.graph import (
     ACQUIRE,
     DELAY,
     RELEASE,
-    STEP_BITS,
     USE,
     IntArray,
     Template,
