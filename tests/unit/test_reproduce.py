@@ -63,6 +63,15 @@ def test_a_sweep_is_reproduced_with_its_points(
     assert "the rows are equal (4)" in printed
 
 
+def test_a_sweep_over_listed_points_is_reproduced(
+    scenario: Path, tmp_path: Path, command: Command
+) -> None:
+    points = [{"workload.queue_depth": 1}, {"workload.queue_depth": 2}]
+    stripesim.sweep(scenario, list=points, jobs=1, out=tmp_path / "out")
+    status, printed, err = command("cite", tmp_path / "out", "--verify")
+    assert status == 0, printed + err
+
+
 def test_a_run_with_a_code_of_ones_own_is_reproduced_where_its_file_is(
     tmp_path: Path,
 ) -> None:
@@ -95,8 +104,13 @@ class Cauchy:
     asked("run", "own.toml", "--no-costs", "--out", "out")
     repeated = asked("cite", "out", "--verify")
     elsewhere = asked("cite", ".", "--verify", folder=tmp_path / "out")
+    with (tmp_path / "cauchy.py").open("a") as file:
+        file.write("\n# Another content\n")
+    changed = asked("cite", "out", "--verify")
 
     assert "the rows are equal (1)" in repeated.stdout
+    assert "cauchy.py" not in repeated.stdout
+    assert "cauchy.py has changed" in changed.stdout
     assert elsewhere.returncode == 2
     assert "codes: got cauchy.py, wanted a file where it was" in elsewhere.stderr
 
