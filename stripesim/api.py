@@ -321,10 +321,7 @@ def sweep(
             store = stack.enter_context(PartStore(Path(out), resume=resume))
         result = run_sweep(plan, jobs=jobs, dask=dask, store=store, unchecked=unchecked)
         if not result.records and result.stopped not in (None, INTERRUPTED):
-            wanted = "workers that start; jobs=1 needs none"
-            raise WorkError(
-                Problem(key="sweep", got=str(result.stopped), wanted=wanted)
-            )
+            raise WorkError(Problem(key="sweep", detail=result.stopped))
         if out is not None:
             result.save(out)
     return result
