@@ -17,6 +17,7 @@ import inspect
 import linecache
 import os
 import re
+import symtable
 import sys
 import tempfile
 import textwrap
@@ -428,7 +429,21 @@ def _globals_of(thing: Any) -> Mapping[str, Any]:
 
 
 def _names_in(source: str) -> list[str]:
-    """Return the names that source reads, in order, without those of Python itself."""
+    """Return the global names that source reads, in order, without those of Python itself."""
     nodes = ast.walk(ast.parse(source))
     read = [node.id for node in nodes if isinstance(node, ast.Name)]
-    return [name for name in dict.fromkeys(read) if not hasattr(builtins, name)]
+    global_names = set(_global_names(symtable.symtable(source, "<code>", "exec")))
+    return [
+        name
+        for name in dict.fromkeys(read)
+        if name in global_names and not hasattr(builtins, name)
+    ]
+
+
+def _global_names(scope: symtable.SymbolTable) -> Iterator[str]:
+    """Yield the names that a scope, or one within it, takes from outside."""
+    for symbol in scope.get_symbols():
+        if symbol.is_global():
+            yield symbol.get_name()
+    for inner in scope.get_children():
+        yield from _global_names(inner)

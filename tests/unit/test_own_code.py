@@ -499,6 +499,18 @@ def test_a_class_of_a_notebook_may_name_its_types_in_another_cell(cells):
     assert timeline.shard_reads == 3
 
 
+def test_variables_of_a_class_are_not_those_of_the_notebook(cells):
+    # Given a class, and afterwards variables of the notebook with the names of its own
+    cells(IMPORTS)
+    cells(HELPERS)
+    described = cells(CLASS).Halves
+    before = class_file(described)
+    cells("matrix = object()\nhalf = 3\nshard = 4\nPARITIES = (2, 1, 1)")
+    # When it is copied again, then only the value that it reads has changed.
+    text = class_file(described).read_text()
+    assert text == before.read_text().replace("(2, 2)", "(2, 1, 1)")
+
+
 @pytest.mark.slow
 def test_worker_processes_get_the_class_of_a_notebook(cells):
     cells(IMPORTS)
