@@ -80,7 +80,6 @@ def _verified(
 ) -> Answer:
     hashes = {"stored": _sha256(stored), "again": _sha256(again)}
     is_equal = hashes["stored"] == hashes["again"]
-    changed = _changed_codes(provenance)
     document = {
         "run": str(folder),
         "equal": is_equal,
@@ -88,7 +87,8 @@ def _verified(
         "sha256": hashes,
         "stripesim": {"stored": str(provenance["stripesim"]), "again": __version__},
         "differing": _differences(stored, again, unit),
-        "changed_codes": changed,
+        "changed_codes": _changed_codes(provenance),
+        "contradictions": list(_contradictions(provenance)),
     }
     return Answer(
         document=document,
@@ -217,7 +217,7 @@ def _sentences(document: Mapping[str, Any], unit: str) -> list[str]:
         f"{unit} sha256 {hashes['stored']} (stored, stripesim {versions['stored']})",
         f"{unit} sha256 {hashes['again']} (again, stripesim {versions['again']})",
     ]
-    lines += document["changed_codes"]
+    lines += [*document["changed_codes"], *document["contradictions"]]
     if document["equal"]:
         return [f"reproduced: the {unit} are equal ({document[unit]:,})", *lines]
     if versions["stored"] != versions["again"]:
@@ -279,6 +279,15 @@ def _changed_codes(provenance: Mapping[str, Any]) -> list[str]:
         for file, before, now in recorded
         if before != now
     ]
+
+
+def _contradictions(provenance: Mapping[str, Any]) -> Iterator[str]:
+    """Name what the provenance states otherwise than the configuration in it, which was simulated."""
+    for key in ("seed", "generation"):
+        simulated = provenance["configuration"].get(key)
+        stated = provenance.get(key, simulated)
+        if stated != simulated:
+            yield f"{key}: the provenance states {stated}, its configuration {simulated} (simulated)"
 
 
 def _simulated(provenance: Mapping[str, Any], stored: Lines) -> pl.DataFrame:

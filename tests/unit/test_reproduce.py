@@ -20,6 +20,7 @@ from stripesim.scenarios.answers.load.rate_runs import (
     measure_rate,
 )
 from stripesim.scenarios.answers.rehearse import samples
+from support.messages import states
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -61,6 +62,21 @@ def test_a_sweep_is_reproduced_with_its_points(
     status, printed, _ = command("cite", out, "--verify")
     assert status == 0
     assert "the rows are equal (4)" in printed
+
+
+def test_a_changed_seed_beside_the_configuration_is_named(
+    scenario: Path, tmp_path: Path, command: Command
+) -> None:
+    # Given a run with seed 7, whose provenance states another one
+    out = tmp_path / "out"
+    command("run", scenario, "--no-costs", "--out", out)
+    file = out / "provenance.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"seed": 8}))
+    # When it is repeated with the seed of its configuration
+    status, printed, _ = command("cite", out, "--verify")
+    # Then the rows are equal, and the other seed is named.
+    assert status == 0
+    assert states(printed, "seed: ... states 8 ... 7")
 
 
 def test_a_sweep_over_listed_points_is_reproduced(
