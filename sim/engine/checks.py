@@ -276,6 +276,8 @@ class ChunkChecks:
             _check_range(
                 where, "template", chunk.templates, len(program.book.templates)
             )
+            # The low bits of a negative binding would be a row.
+            rows = np.where(chunk.bindings < 0, chunk.bindings, rows)
             _check_range(where, "binding", rows, count)
             _check_range(where, "client's binding", np.maximum(clients, 0), count)
         _check_range(where, "group", chunk.groups, program.groups)

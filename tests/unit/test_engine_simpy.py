@@ -317,6 +317,7 @@ def test_two_locks_in_opposite_order_are_reported_as_a_deadlock(run: Run) -> Non
     [
         (closed(1, [1]), r"got template 1 to 1.*0.*0\b"),
         (closed(1, [0], [3]), r"got binding 3 to 3.*0.*0\b"),
+        (closed(1, [0], [-1]), r"got binding -1 to -1.*0.*0\b"),
         (Source(1, [0], [0], [2]), "got group 2 to 2"),
         (closed(0, [0]), "got no arrival times"),
         (opened([5, 4], [0, 0]), "decreasing arrival times"),
