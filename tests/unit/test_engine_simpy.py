@@ -296,22 +296,6 @@ def test_many_more_requests_than_a_chunk_can_be_in_flight(run: Run) -> None:
 
 
 @both
-def test_two_locks_in_opposite_order_are_reported_as_a_deadlock(run: Run) -> None:
-    templates = []
-    for first, second in ((0, 1), (1, 0)):
-        graph = GraphBuilder("crosswise")
-        step = graph.acquire(first, after=[0], label="one")
-        step = graph.use(2, 10, after=[step], label="work")
-        step = graph.acquire(second, after=[step], label="other")
-        step = graph.release(first, after=[step], label="one")
-        templates.append(
-            graph.finish(reply=graph.release(second, after=[step], label="other"))
-        )
-    with pytest.raises(AssertionError, match="held after the end"):
-        run(program(templates, [(POOL, 1), (POOL, 1), (FIFO, 9)], [closed(2, [0, 1])]))
-
-
-@both
 @pytest.mark.parametrize(
     ("source", "message"),
     [
