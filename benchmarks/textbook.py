@@ -24,12 +24,12 @@ from stripesim.blocks import (
     DELAY,
     PENDING,
     RELEASE,
-    STEP_BITS,
     USE,
     EngineRun,
     Program,
     StreamRun,
     Template,
+    draw_key,
     drawn_factor,
     factor_cells,
     scaled_ns,
@@ -128,7 +128,7 @@ class Textbook:
             return int(demand_ns)
         return scaled_ns(
             demand_ns,
-            drawn_factor(self.cells[spread], self.state, number << STEP_BITS | step),
+            drawn_factor(self.cells[spread], self.state, draw_key(number, step)),
         )
 
     def branch(

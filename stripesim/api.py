@@ -273,8 +273,7 @@ def sweep(
     replications
         Runs of each cell [count], at least 1. Each run has its own seed.
     jobs
-        Worker processes [count]. None uses all cores. 1 runs everything in this process. A script that uses
-        several processes must guard its main part with ``if __name__ == "__main__":``.
+        Worker processes [count]. None uses all cores. 1 runs everything in this process.
     dask
         Address of a Dask scheduler to use instead of processes, as for ``stripesim sweep --dask``.
     out
@@ -322,10 +321,7 @@ def sweep(
             store = stack.enter_context(PartStore(Path(out), resume=resume))
         result = run_sweep(plan, jobs=jobs, dask=dask, store=store, unchecked=unchecked)
         if not result.records and result.stopped not in (None, INTERRUPTED):
-            wanted = "workers that start; jobs=1 needs none"
-            raise WorkError(
-                Problem(key="sweep", got=str(result.stopped), wanted=wanted)
-            )
+            raise WorkError(Problem(key="sweep", detail=result.stopped))
         if out is not None:
             result.save(out)
     return result

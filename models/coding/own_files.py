@@ -1,12 +1,14 @@
 """Load codes that their authors describe: from Python files, classes and installed packages.
 
-A class from a notebook or script has no file that could be executed alone. Its source is copied into one,
-together with the imports, functions and values that it uses.
+A class from a notebook, a script or an imported module is copied into a file that can be executed alone,
+together with the imports, functions and values of its module that it uses. So the content of the file is what
+the code depends on.
 
 Loading a file executes it. `stripesim.models.coding.own_code` says what a description holds.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import builtins
@@ -15,6 +17,7 @@ import inspect
 import linecache
 import os
 import re
+import symtable
 import sys
 import tempfile
 import textwrap
@@ -286,7 +289,10 @@ def class_file(described: type) -> Path:
         raise OwnCodeError(
             f'class {described.__name__}: got no form, wanted one such as "halves:k"'
         )
-    source = "\n".join(_Copied().parts_of(described))
+    parts = _Copied(described.__module__).parts_of(described)
+    if _globals_of(described).get("annotations") is __future__.annotations:
+        parts.insert(0, "from __future__ import annotations")
+    source = "\n".join(parts)
     sha256 = hashlib.sha256(source.encode()).hexdigest()
     path = class_folder() / f"{described.__name__}-{sha256[:16]}.py"
     if not path.is_file() or path.read_text("utf-8") != source:
@@ -309,9 +315,10 @@ def class_folder() -> Path:
 
 
 class _Copied:
-    """Source of a class and of what it uses, each name once."""
+    """Source of a class and of what it uses of its module, each name once."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
+        self._module = module
         self._names: set[str] = set()
         self._files: list[str] = []
 
@@ -333,10 +340,8 @@ class _Copied:
             return [f"import {value.__name__} as {name}"]
         module = getattr(value, "__module__", None)
         own_name = getattr(value, "__name__", None)
-        if module != "__main__" and _is_importable(module, own_name, value):
+        if module != self._module and _is_importable(module, own_name, value):
             return [f"from {module} import {own_name} as {name}"]
-        if thing.__module__ != "__main__":
-            return [f"from {thing.__module__} import {name}"]
         if inspect.isclass(value) or inspect.isfunction(value):
             parts = self.parts_of(value)
             return parts if own_name == name else [*parts, f"{name} = {own_name}"]
@@ -345,6 +350,8 @@ class _Copied:
         if _is_alias(value):
             modules = sorted({found[1] for found in _MODULE.finditer(repr(value))})
             return [*(f"import {module}" for module in modules), f"{name} = {value!r}"]
+        if self._module != "__main__":
+            return [f"from {self._module} import {name}"]
         raise OwnCodeError(
             f"class {thing.__name__}: got {name}, a {type(value).__name__}, wanted only modules, classes, "
             "functions, types and plain values, or a file of codes"
@@ -422,7 +429,21 @@ def _globals_of(thing: Any) -> Mapping[str, Any]:
 
 
 def _names_in(source: str) -> list[str]:
-    """Return the names that source reads, in order, without those of Python itself."""
+    """Return the global names that source reads, in order, without those of Python itself."""
     nodes = ast.walk(ast.parse(source))
     read = [node.id for node in nodes if isinstance(node, ast.Name)]
-    return [name for name in dict.fromkeys(read) if not hasattr(builtins, name)]
+    global_names = set(_global_names(symtable.symtable(source, "<code>", "exec")))
+    return [
+        name
+        for name in dict.fromkeys(read)
+        if name in global_names and not hasattr(builtins, name)
+    ]
+
+
+def _global_names(scope: symtable.SymbolTable) -> Iterator[str]:
+    """Yield the names that a scope, or one within it, takes from outside."""
+    for symbol in scope.get_symbols():
+        if symbol.is_global():
+            yield symbol.get_name()
+    for inner in scope.get_children():
+        yield from _global_names(inner)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,33 +44,33 @@ def answer_of_cluster(
     """
     first = next(iter(scenarios.values()))
     outside = set(map(str, first.outside))
-
-    def files() -> dict[str, bytes]:
-        contents: dict[str, bytes] = {}
-        for file, scenario in scenarios.items():
-            contents |= scenario.files(file.name)
-        return contents
-
-    def figures() -> Mapping[str, CaptionedFigure]:
-        if "failures" not in document:
-            return {}
-        from stripesim.scenarios.answers.failures.answer import draw_failures
-
-        file = next(iter(scenarios))
-        return {
-            f"{file.stem}-{stem}": figure
-            for stem, figure in draw_failures(document).items()
-        }
-
     return Answer(
         document=document,
         shown=list(_shown(document)),
         outside=first.outside,
         warnings=[line for line in document["warnings"] if line not in outside],
-        files=files,
-        figures=figures,
-        page=lambda: report_of_cluster(document, first.derivations),
+        files=partial(_files, scenarios),
+        figures=partial(_figures, document, next(iter(scenarios))),
+        page=partial(report_of_cluster, document, first.derivations),
     )
+
+
+def _files(scenarios: Mapping[Path, ImportedScenario]) -> dict[str, bytes]:
+    contents: dict[str, bytes] = {}
+    for file, scenario in scenarios.items():
+        contents |= scenario.files(file.name)
+    return contents
+
+
+def _figures(document: Row, file: Path) -> Mapping[str, CaptionedFigure]:
+    if "failures" not in document:
+        return {}
+    from stripesim.scenarios.answers.failures.answer import draw_failures
+
+    return {
+        f"{file.stem}-{stem}": figure
+        for stem, figure in draw_failures(document).items()
+    }
 
 
 def _shown(document: Row) -> Iterator[str | Table]:

@@ -13,9 +13,10 @@ from typing import Any, Final, NamedTuple
 import polars as pl
 
 from stripesim._version import __version__
-from stripesim.models.coding import note_code_files
+from stripesim.models.coding import load_code_file
 from stripesim.models.documents import canonical_json, json_text
 from stripesim.models.problems import AnswerError, Problem
+from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.schema.loader import validated
 from stripesim.scenarios.schema.scenario import Scenario, scenario_from
 from stripesim.scenarios.show.answer import Answer
@@ -86,6 +87,8 @@ def _verified(
         "sha256": hashes,
         "stripesim": {"stored": str(provenance["stripesim"]), "again": __version__},
         "differing": _differences(stored, again, unit),
+        "changed_codes": _changed_codes(provenance),
+        "contradictions": list(_contradictions(provenance)),
     }
     return Answer(
         document=document,
@@ -214,6 +217,7 @@ def _sentences(document: Mapping[str, Any], unit: str) -> list[str]:
         f"{unit} sha256 {hashes['stored']} (stored, stripesim {versions['stored']})",
         f"{unit} sha256 {hashes['again']} (again, stripesim {versions['again']})",
     ]
+    lines += [*document["changed_codes"], *document["contradictions"]]
     if document["equal"]:
         return [f"reproduced: the {unit} are equal ({document[unit]:,})", *lines]
     if versions["stored"] != versions["again"]:
@@ -253,7 +257,7 @@ def _scenario(provenance: Mapping[str, Any]) -> Scenario:
                 place=PROVENANCE, key="codes", got=str(path), wanted=wanted
             )
             raise AnswerError(problem)
-    note_code_files(codes)
+        load_code_file(path)
     # Rules refuse some keys that a run does not use, so keys with their defaults are left out.
     try:
         known = validated(configuration)
@@ -262,6 +266,28 @@ def _scenario(provenance: Mapping[str, Any]) -> Scenario:
         wanted = f"that of stripesim {__version__}"
         raise AnswerError(Problem(place=PROVENANCE, got=got, wanted=wanted)) from None
     return scenario_from(known.model_dump(mode="json", exclude_defaults=True))
+
+
+def _changed_codes(provenance: Mapping[str, Any]) -> list[str]:
+    """Name the files of codes whose content is no longer that of the stored answer."""
+    recorded = [
+        (code["file"], code["sha256"], file_sha256(Path(code["file"])))
+        for code in provenance.get("codes", ())
+    ]
+    return [
+        f"{file} has changed: sha256 {before} (stored), {now} (now)"
+        for file, before, now in recorded
+        if before != now
+    ]
+
+
+def _contradictions(provenance: Mapping[str, Any]) -> Iterator[str]:
+    """Name what the provenance states otherwise than the configuration in it, which was simulated."""
+    for key in ("seed", "generation"):
+        simulated = provenance["configuration"].get(key)
+        stated = provenance.get(key, simulated)
+        if stated != simulated:
+            yield f"{key}: the provenance states {stated}, its configuration {simulated} (simulated)"
 
 
 def _simulated(provenance: Mapping[str, Any], stored: Lines) -> pl.DataFrame:

@@ -309,7 +309,7 @@ def _syntax_error(text: str, error: tomllib.TOMLDecodeError) -> tuple[int, str]:
 
 
 def _override(document: Draft, item: str | Override, base: Path) -> None:
-    """Apply an override, or record the problem with it."""
+    """Apply an override, whose paths start at the current folder, or record the problem with it."""
     if isinstance(item, str):
         _override_from_text(document, item, base)
         return
@@ -328,11 +328,11 @@ def _override(document: Draft, item: str | Override, base: Path) -> None:
     value = _as_toml(item.value)
     path = current_path(written, value, item.place)
     document.overrides[path] = item.place
-    _replace(document, path, value)
+    _replace(document, path, _from_here(str(path[-1]), value, base))
 
 
 def _override_from_text(document: Draft, item: str, base: Path) -> None:
-    """Apply an override of the form ``key.path=value``, whose paths start at the current folder."""
+    """Apply an override of the form ``key.path=value``."""
     key, equals, value = item.partition("=")
     if not equals:
         wanted = "key=value, such as workload.requests=2000"

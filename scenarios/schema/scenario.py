@@ -293,7 +293,8 @@ def load_scenario(
         Overrides, applied in order: a mapping of keys to values, or a list of `Override` objects and of texts
         ``key.path=value``. The value in a text is TOML, or a bare word (``4k``), which is taken as text. A
         single value for a list key becomes a list of one. ``workload.requests`` and ``workload.duration_s``
-        replace each other, as do ``workload.ops`` and ``workload.read_fraction``.
+        replace each other, as do ``workload.ops`` and ``workload.read_fraction``. Relative paths in
+        overrides start at the current folder.
     seed
         Seed that replaces the scenario's, 0 … 2⁶³ − 1.
 

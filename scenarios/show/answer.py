@@ -28,6 +28,15 @@ NOTEBOOK_ROWS_MAX: Final = 20
 _Item = TypeVar("_Item")
 
 
+def _state_of(shown: object) -> dict[str, Any]:
+    """Return what is pickled: all but what was cached, such as figures, which can be made again."""
+    return {
+        name: value
+        for name, value in vars(shown).items()
+        if not isinstance(getattr(type(shown), name, None), cached_property)
+    }
+
+
 @dataclass(kw_only=True, repr=False, eq=False)
 class Answer(Mapping[str, Any]):
     """The answer to a question, for programs and notebooks, the terminal, files and a page.
@@ -86,6 +95,9 @@ class Answer(Mapping[str, Any]):
     page: Callable[[], str] | None = None
     parts: Mapping[str, Answer] = field(default_factory=dict)
     status: int = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _state_of(self)
 
     def __getitem__(self, key: str) -> Any:
         return self.document[key]
@@ -227,6 +239,9 @@ class AnsweredList(list[_Item]):
     ) -> None:
         super().__init__(items)
         self._make_answer = make_answer
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _state_of(self)
 
     @cached_property
     def answer(self) -> Answer:

@@ -173,6 +173,11 @@ def stored_document(path: Path, wanted: str) -> dict[str, Any]:
     return document
 
 
+def csv_files(name: str, rows: Iterable[Mapping[str, object]]) -> dict[str, bytes]:
+    """Return a file with rows as CSV, by its name."""
+    return {name: csv_text(rows).encode()}
+
+
 def csv_text(rows: pl.DataFrame | Iterable[Mapping[str, object]]) -> str:
     """Write rows as CSV. The columns of mappings are all keys, in the order of their first use."""
     import polars as pl

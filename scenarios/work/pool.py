@@ -56,6 +56,8 @@ _ONE_THREAD: Final = (
     "POLARS_MAX_THREADS",
 )
 _PRELOAD: Final = "stripesim.scenarios.work.server"
+#: Held while a process starts, since that changes what all threads see: `__main__` and the environment.
+_starting: Final = threading.Lock()
 #: Where Linux lists the threads of this process, also those of libraries.
 _THREADS: Final = Path("/proc/self/task")
 #: Variable that keeps a new interpreter's current folder out of its module path.
@@ -122,12 +124,13 @@ def without_script() -> Iterator[None]:
     multiprocessing makes a new process run the file of `__main__` first. Workers need nothing of it. It may
     have no guard (``if __name__ == "__main__":``), and no file (``python -``).
     """
-    script = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = script
+    with _starting:
+        script = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = script
 
 
 def end_with_parent() -> None:
@@ -225,15 +228,16 @@ def _safe_path() -> Iterator[None]:
 
     A folder `stripesim` there, such as another checkout's, would otherwise simulate in place of this package.
     """
-    before = os.environ.get(_SAFE_PATH)
-    os.environ[_SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_SAFE_PATH]
-        else:
-            os.environ[_SAFE_PATH] = before
+    with _starting:
+        before = os.environ.get(_SAFE_PATH)
+        os.environ[_SAFE_PATH] = "1"
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[_SAFE_PATH]
+            else:
+                os.environ[_SAFE_PATH] = before
 
 
 @contextlib.contextmanager
@@ -270,6 +274,11 @@ def has_processes() -> bool:
         return False
 
 
+def may_start_processes() -> bool:
+    """Return False in a browser, and in a daemonic process such as a worker of `multiprocessing.Pool`."""
+    return has_processes() and not multiprocessing.current_process().daemon
+
+
 def cores_usable() -> int:
     """Return the number of processors that this process may use, at least 1."""
     if hasattr(os, "sched_getaffinity"):
@@ -304,7 +313,7 @@ def run_pool(
     """Yield each item with the result of `do`, in order of completion, or with a `Death`.
 
     Closing the iterator, or an exception such as KeyboardInterrupt, stops all workers immediately. Unfinished
-    items are lost. Where Python has no processes, this process runs the items one after the other.
+    items are lost. Where no process may start, this process runs the items one after the other.
 
     Parameters
     ----------
@@ -323,7 +332,7 @@ def run_pool(
     WorkError
         If several workers in a row die before they are ready, or the system has no room for another one.
     """
-    if has_processes():
+    if may_start_processes():
         yield from _run_in_workers(do, items, jobs, attempts_max)
     else:
         yield from _in_this_process(do, items)
@@ -440,13 +449,18 @@ def _started(pickled: bytes, workers_count: int) -> _Worker[T]:
     Raises
     ------
     WorkError
-        If the system has no room for it: processes, memory or open files.
+        If the system has no room for it (processes, memory or open files), or the server of workers belongs
+        to the process that this one was forked from.
     """
+    from stripesim.models.problems import Problem, WorkError
+
     try:
         return _Worker(pickled)
+    except ChildProcessError:
+        got = "a fork of a process that has started workers itself"
+        wanted = "one job, or a process that was spawned"
+        raise WorkError(Problem(key="workers", got=got, wanted=wanted)) from None
     except OSError as error:
-        from stripesim.models.problems import Problem, WorkError
-
         raise WorkError(
             Problem(
                 key="workers",

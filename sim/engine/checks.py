@@ -276,6 +276,8 @@ class ChunkChecks:
             _check_range(
                 where, "template", chunk.templates, len(program.book.templates)
             )
+            # The low bits of a negative binding would be a row.
+            rows = np.where(chunk.bindings < 0, chunk.bindings, rows)
             _check_range(where, "binding", rows, count)
             _check_range(where, "client's binding", np.maximum(clients, 0), count)
         _check_range(where, "group", chunk.groups, program.groups)
@@ -553,6 +555,32 @@ class Consulted:
                 pass
             case _:
                 _check_index("resource", action.resources, len(program.resources))
+
+
+def check_no_deadlock(program: Program, waiting: IntArray) -> None:
+    """Check that nothing waits once no event is left.
+
+    Parameters
+    ----------
+    program
+        The program that has run.
+    waiting
+        Steps that wait at each resource, shape (resources,).
+
+    Raises
+    ------
+    ProblemsError
+        If requests wait for units that other requests hold while they wait, or that they hold themselves.
+    """
+    if not waiting.any():
+        return
+    stuck = np.flatnonzero(waiting).tolist()
+    names = [f"'{program.resources.names[index]}'" for index in stuck]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    raise ProblemsError(
+        f"deadlock: got {waiting.sum()} steps that wait forever at {', '.join(names[:3])}{more}, wanted "
+        "requests that acquire units in the same order, and not more of a pool than it has"
+    )
 
 
 def _check_slowdown(program: Program, resources: Sequence[int], slowdown: int) -> None:

@@ -5,6 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+#: Bits of a step at the low end of the key of a draw. Its other bits are at the high end, above the request.
+STEP_BITS = 12
+#: Lowest of the bits at the high end
+LATE_STEP_BIT = 62
 FACTOR_BITS = 20
 FACTOR_ONE = 1 << FACTOR_BITS
 FACTOR_HALF = FACTOR_ONE >> 1
@@ -62,6 +66,25 @@ def retried_state(state: int, retries: int) -> int:
     return state ^ (retries * _GOLDEN & _MASK)
 
 
+def draw_key(request: int, step: int) -> int:
+    """Return the key of the draws of a request's step, which no other step has.
+
+    Parameters
+    ----------
+    request
+        Number of the request, below 2**50.
+    step
+        Number of the step, below 2**14.
+
+    Examples
+    --------
+    >>> hex(draw_key(5, 7)), hex(draw_key(5, 4096 + 7))
+    ('0x5007', '0x4000000000005007')
+    """
+    early = step & (1 << STEP_BITS) - 1
+    return step >> STEP_BITS << LATE_STEP_BIT | request << STEP_BITS | early
+
+
 def drawn_factor(cells: Sequence[Sequence[int]], state: int, key: int) -> int:
     """Return the random factor of a request's step in units of 2**-20.
 
@@ -72,7 +95,7 @@ def drawn_factor(cells: Sequence[Sequence[int]], state: int, key: int) -> int:
     state
         State of the run's seed and the request's retries.
     key
-        Key of the step.
+        Key of the step, from `draw_key`.
 
     Notes
     -----

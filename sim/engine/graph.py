@@ -40,8 +40,6 @@ WORDS = (
 )
 
 
-#: Bits of a step in the key of a random draw. Later steps share the draws of another request's first steps.
-STEP_BITS = 12
 #: Bits of a step in the order of simultaneous events, which bound the steps of a template.
 ORDER_BITS = 14
 STEPS_MAX = 1 << ORDER_BITS

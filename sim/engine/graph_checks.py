@@ -55,22 +55,21 @@ def check_graph(graph: Steps, reply: int) -> None:
     ------
     ValueError
         If a step can never run, a merge matches no single condition, the reply may be skipped,
-        or a unit, ticket or pin is not returned exactly once.
+        or a unit, ticket or pin is not returned exactly once, after it was taken.
     """
     conditions = _conditions(graph)
     _check_reply(graph, reply, conditions)
     _check_pools(graph, conditions)
     _check_completions(graph, conditions)
     tickets = _steps_of_tickets(graph)
-    if not tickets and not graph.threads and not graph.quorums:
+    if not tickets and not graph.threads and RELEASE not in graph.words:
         return
     order = _Order(graph, conditions)
     for taken, steps in tickets.items():
         _check_ticket_use(graph, taken, steps, order)
     for use, acquire in graph.threads.items():
         order.check_after(use, acquire)
-    if graph.quorums:
-        _check_releases(graph, order)
+    _check_releases(graph, order)
 
 
 def _check_reply(graph: Steps, reply: int, conditions: Sequence[Condition]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.draws import (
+    draw_key,
     drawn_factor,
     factor_cells,
     retried_state,
@@ -18,7 +19,6 @@ from stripesim.sim.engine.graph import (
     COUNTER_INDEX,
     DELAY,
     NO_PHASE,
-    STEP_BITS,
     USE,
     IntArray,
     Template,
@@ -281,7 +281,6 @@ class PathSplitter:
         state = self.seed_state
         if retries:
             state = retried_state(state, retries)
-        key = number << STEP_BITS
         path = critical_steps(self._before, ends_ns, template.reply)
         last_ns = ends_ns[path[0]]
         waited_ns[_HUNG] = last_ns - issued_ns
@@ -298,7 +297,8 @@ class PathSplitter:
                 )
             demand_ns = step.demand_ns
             if demand_ns and step.spread:
-                factor = drawn_factor(self._cells[step.spread], state, key ^ index)
+                key = draw_key(number, index)
+                factor = drawn_factor(self._cells[step.spread], state, key)
                 demand_ns = scaled_ns(demand_ns, factor)
             service_ns = min(span_ns, demand_ns)
             coding_ns = min(service_ns, step.coding_ns)

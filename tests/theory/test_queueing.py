@@ -14,13 +14,14 @@ import pytest
 from stripesim.sim.engine.draws import (
     FACTOR_ONE,
     FACTOR_POINTS,
+    draw_key,
     drawn_factor,
     factor_cells,
     factor_table,
     scaled_ns,
     seed_state,
 )
-from stripesim.sim.engine.graph import STEP_BITS, IntArray, Template
+from stripesim.sim.engine.graph import IntArray, Template
 from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import FIFO, POOL, Program, RequestChunk
 from support.engines import Run, both, engine_compiled
@@ -112,7 +113,7 @@ def draws_of(asked: Program) -> Callable[[int, int], int]:
     state = seed_state(asked.seed)
 
     def drawn_ns(request: int, step: int) -> int:
-        key = request << STEP_BITS | step
+        key = draw_key(request, step)
         return scaled_ns(MEAN_NS, drawn_factor(cells, state, key))
 
     return drawn_ns
@@ -240,6 +241,30 @@ def test_work_is_conserved(run: Run) -> None:
     demands = sum(drawn_ns(request, step) for request in range(count) for step in steps)
     assert result.busy_ns.tolist() == [demands]
     assert result.uses == 2 * count
+
+
+@both
+def test_requests_of_many_steps_are_independent(run: Run) -> None:
+    # Given requests of 6,000 exponential services one after another, alone
+    steps, count = 6_000, 2
+    graph = GraphBuilder("long")
+    step = graph.issue
+    for _ in range(steps):
+        step = graph.use(0, MEAN_NS, after=[step], label="serve", spread=SPREAD)
+    arrivals_ns = np.arange(count) * 2 * steps * MEAN_NS
+    asked = program(graph.finish(reply=step), [1], Source(0, count, arrivals_ns))
+    # When they run
+    stream = run(asked).streams[0]
+    # Then each is as long as its own draws say,
+    drawn_ns = draws_of(asked)
+    times_ns = (stream.completed_ns - stream.issued_ns).tolist()
+    for request in (0, 1):
+        drawn = [drawn_ns(request, step) for step in range(1, steps + 1)]
+        assert times_ns[request] == sum(drawn)
+    # and late steps do not repeat the first steps of a neighbour.
+    late = range(4_096, steps + 1)
+    repeated = [drawn_ns(0, step) == drawn_ns(1, step - 4_096) for step in late]
+    assert sum(repeated) < 0.01 * len(repeated)
 
 
 @both

@@ -67,6 +67,8 @@ def test_stable_blocks_are_those_of_the_guide():
     listed = page.partition("## Stable names")[2]
     named = set(re.findall(r"`(\w+)`", listed)) - {"stripesim"}
     assert named == set(blocks.STABLE) <= BLOCKS
+    # Strict type checkers find names that a module imports only here.
+    assert {*blocks.__all__} == BLOCKS
 
 
 def test_the_guide_to_a_system_of_ones_own_works():

@@ -1,6 +1,7 @@
 """Every result of the API is an answer: a document, short in a terminal, a table in a notebook."""
 
 import json
+import pickle
 import re
 from dataclasses import replace
 from html import escape
@@ -74,6 +75,14 @@ def test_a_result_is_short_in_a_terminal_and_a_table_in_a_notebook(results, name
     assert page.startswith("<p>")
     # A row of headings, and at most 20 rows.
     assert 2 <= page.count("<tr>") <= 21
+
+
+@pytest.mark.parametrize("name", sorted(QUESTIONS.keys() - {"study"}))
+def test_a_result_that_was_shown_can_be_sent_to_another_process(results, name):
+    shown = results[name]._repr_html_()
+    sent = pickle.loads(pickle.dumps(results[name]))
+    assert repr(sent) == repr(results[name])
+    assert sent._repr_html_() == shown
 
 
 def test_a_notebook_shows_the_first_figure_with_its_caption(results):

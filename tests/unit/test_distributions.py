@@ -42,6 +42,21 @@ def test_a_lognormal_has_its_coefficient_of_variation(cv):
     assert np.median(factors) == pytest.approx(1 / sqrt(1 + cv * cv), rel=4 * error)
 
 
+@pytest.mark.parametrize(("cv", "kept"), [(1.0, 0.99), (2.0, 0.94), (2.5, 0.91)])
+def test_a_lognormal_keeps_the_stated_part_of_its_variation(cv, kept):
+    # Given the cells, each linear from `low` to its mean at the knot and from there to its end
+    low, knot, rise, later_rise = (
+        factor_cells([blocks.lognormal(cv=cv)])[0].T / FACTOR_ONE
+    )
+    mean = low + knot * rise
+    end = mean + (1 - knot) * later_rise
+    # When their squares are integrated: (a^2 + a b + b^2) / 3 over a line from a to b
+    squares = knot * (low**2 + low * mean + mean**2)
+    squares += (1 - knot) * (mean**2 + mean * end + end**2)
+    # Then the variation is the stated part of the one asked for.
+    assert sqrt(squares.mean() / 3 - 1) / cv == pytest.approx(kept, abs=0.005)
+
+
 def test_an_empirical_distribution_has_the_cells_of_its_samples():
     # 512 samples: each cell is the mean of two neighbours, divided by the mean of all, 256.5.
     samples = np.arange(1, 513)
@@ -67,7 +82,11 @@ def test_a_program_gets_the_fixed_distribution_first():
     [
         (lambda: blocks.lognormal(cv=0), "got cv = 0, wanted above 0"),
         (lambda: blocks.lognormal(cv=float("nan")), "got cv = nan, wanted above 0"),
-        (lambda: blocks.lognormal(cv=1000), "wanted at most 128 times the mean"),
+        (lambda: blocks.lognormal(cv=3), "got cv = 3, wanted at most 2.5"),
+        (
+            lambda: blocks.empirical([0] * 999 + [1]),
+            "wanted at most 128 times the mean",
+        ),
         (lambda: blocks.empirical([]), "wanted at least one, each 0 or more"),
         (lambda: blocks.empirical([1, -1]), "wanted at least one, each 0 or more"),
         (lambda: blocks.empirical([0, 0]), "wanted a mean above 0"),

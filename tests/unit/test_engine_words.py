@@ -28,11 +28,13 @@ from stripesim.sim.engine.program import (
     SPAWNED_FROM,
     UNBOUND,
     EngineRun,
+    ListedRequests,
     Program,
     RequestChunk,
 )
 from support.engines import Run, both, completed, latencies
 from support.engines import program as program_of
+from support.messages import states
 
 # Roles. Each role is bound to the resource with its number unless a test binds it differently.
 FREE, ONE, GATES, OTHER_GATE, POOLS = range(5)
@@ -743,3 +745,38 @@ def test_the_table_of_functions_names_functions_of_both_engines() -> None:
         for name in others:
             owner, _, method = name.partition(".")
             assert callable(getattr(simpy_names[owner], method)), name
+
+
+def locked(*pools: int) -> Template:
+    """Return a request that takes a unit of each pool in turn, 100 ns apart, and returns them."""
+    graph = GraphBuilder(f"lock {pools}")
+    step = graph.issue
+    for pool in pools:
+        step = graph.acquire(pool, after=[step], label="lock")
+        step = graph.delay(-1, 100, after=[step], label="hold")
+    for pool in reversed(pools):
+        step = graph.release(pool, after=[step], label="unlock")
+    return graph.finish(reply=step)
+
+
+@both
+@pytest.mark.parametrize("until_ns", [None, 10_000])
+@pytest.mark.parametrize(
+    ("order", "stuck"),
+    [((0, 1), "2 ... 'r0', 'r1'"), ((0, 0), "1 ... 'r0'")],
+)
+def test_requests_that_wait_for_each_other_are_an_error(
+    run: Run, order: tuple[int, int], stuck: str, until_ns: int | None
+) -> None:
+    # Given two locks, and requests that take them in opposite orders, or one lock that a request takes twice.
+    templates = [locked(*order), locked(*order[::-1])]
+    count = len(set(order))
+    numbers = np.arange(count)
+    source = ListedRequests(
+        numbers, np.zeros_like(numbers), queue_depth=0, arrivals_ns=50 * numbers
+    )
+    # When they run, then each waits for a unit that never comes back.
+    asked = program_of(templates, [(POOL, 1)] * 2, [source], until_ns=until_ns)
+    with pytest.raises(ProblemsError) as refused:
+        run(asked)
+    assert states(str(refused.value), stuck)

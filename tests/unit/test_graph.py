@@ -125,6 +125,20 @@ def test_refuses_locks_that_do_not_balance():
         graph.finish(reply=other)
 
 
+@pytest.mark.parametrize("before_release", ["nothing", "the issue alone"])
+def test_refuses_a_release_that_may_run_before_its_acquire(before_release):
+    graph = GraphBuilder("returned first")
+    if before_release == "nothing":
+        returned = graph.release(0, after=[graph.issue], label="unlock")
+        last = graph.acquire(0, after=[returned], label="lock")
+    else:
+        taken = graph.acquire(0, after=[graph.issue], label="lock")
+        returned = graph.release(0, after=[graph.issue], label="unlock")
+        last = graph.join([taken, returned])
+    with pytest.raises(ValueError, match="unlock"):
+        graph.finish(reply=last)
+
+
 def test_acquire_release_and_delay_have_their_words():
     graph = GraphBuilder("a path")
     taken = graph.acquire(roles.PG_LOCK, after=[0], label="lock")

@@ -1,6 +1,7 @@
 """Codes from outside the checkout: files, installed packages, worker processes, and wrong files."""
 
 import hashlib
+import importlib
 import itertools
 import json
 import linecache
@@ -498,6 +499,18 @@ def test_a_class_of_a_notebook_may_name_its_types_in_another_cell(cells):
     assert timeline.shard_reads == 3
 
 
+def test_variables_of_a_class_are_not_those_of_the_notebook(cells):
+    # Given a class, and afterwards variables of the notebook with the names of its own
+    cells(IMPORTS)
+    cells(HELPERS)
+    described = cells(CLASS).Halves
+    before = class_file(described)
+    cells("matrix = object()\nhalf = 3\nshard = 4\nPARITIES = (2, 1, 1)")
+    # When it is copied again, then only the value that it reads has changed.
+    text = class_file(described).read_text()
+    assert text == before.read_text().replace("(2, 2)", "(2, 1, 1)")
+
+
 @pytest.mark.slow
 def test_worker_processes_get_the_class_of_a_notebook(cells):
     cells(IMPORTS)
@@ -507,6 +520,45 @@ def test_worker_processes_get_the_class_of_a_notebook(cells):
     )
     found = stripesim.sweep(scenario, {"workload.queue_depth": [1, 4]}, jobs=2)
     assert (found.rows.height, found.failed) == (2, [])
+
+
+def test_the_file_of_an_imported_class_holds_what_it_uses_of_its_module(
+    tmp_path, monkeypatch
+):
+    # Given a module in the current folder, with a class that uses a function and a type of the module
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    own_files.class_folder.cache_clear()
+    helper = dedent("""\
+        from __future__ import annotations
+
+        from typing import TYPE_CHECKING
+
+        import numpy.typing as npt
+
+        if TYPE_CHECKING:
+            from collections.abc import Mapping
+
+        Bytes = npt.NDArray[np.uint8]
+        PARITIES = {"all": 4}
+
+
+        def total(parities: Mapping[str, int]) -> int:
+            return parities["all"]
+        """)
+    start, rest = helper.split("import numpy.typing", 1)
+    typed = CLASS.replace("def generator(self):", "def generator(self) -> Bytes:")
+    module = f"{start}{IMPORTS}\nimport numpy.typing{rest}\n\n{typed}"
+    (tmp_path / "module_of_halves.py").write_text(module)
+    monkeypatch.syspath_prepend(tmp_path)
+    described = importlib.import_module("module_of_halves").Halves
+    # When its file is executed where the module is not importable
+    path = class_file(described)
+    monkeypatch.delitem(sys.modules, "module_of_halves")
+    sys.path.remove(str(tmp_path))
+    # Then nothing is lacking, and the content of the file changes with the function.
+    assert load_code_file(path) == ["halves:k"]
+    assert "def total" in path.read_text()
+    own_files.class_folder.cache_clear()
 
 
 def test_a_class_that_is_defined_again_replaces_the_earlier_one(cells):

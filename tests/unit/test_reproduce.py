@@ -20,6 +20,7 @@ from stripesim.scenarios.answers.load.rate_runs import (
     measure_rate,
 )
 from stripesim.scenarios.answers.rehearse import samples
+from support.messages import states
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -63,6 +64,30 @@ def test_a_sweep_is_reproduced_with_its_points(
     assert "the rows are equal (4)" in printed
 
 
+def test_a_changed_seed_beside_the_configuration_is_named(
+    scenario: Path, tmp_path: Path, command: Command
+) -> None:
+    # Given a run with seed 7, whose provenance states another one
+    out = tmp_path / "out"
+    command("run", scenario, "--no-costs", "--out", out)
+    file = out / "provenance.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"seed": 8}))
+    # When it is repeated with the seed of its configuration
+    status, printed, _ = command("cite", out, "--verify")
+    # Then the rows are equal, and the other seed is named.
+    assert status == 0
+    assert states(printed, "seed: ... states 8 ... 7")
+
+
+def test_a_sweep_over_listed_points_is_reproduced(
+    scenario: Path, tmp_path: Path, command: Command
+) -> None:
+    points = [{"workload.queue_depth": 1}, {"workload.queue_depth": 2}]
+    stripesim.sweep(scenario, list=points, jobs=1, out=tmp_path / "out")
+    status, printed, err = command("cite", tmp_path / "out", "--verify")
+    assert status == 0, printed + err
+
+
 def test_a_run_with_a_code_of_ones_own_is_reproduced_where_its_file_is(
     tmp_path: Path,
 ) -> None:
@@ -95,8 +120,13 @@ class Cauchy:
     asked("run", "own.toml", "--no-costs", "--out", "out")
     repeated = asked("cite", "out", "--verify")
     elsewhere = asked("cite", ".", "--verify", folder=tmp_path / "out")
+    with (tmp_path / "cauchy.py").open("a") as file:
+        file.write("\n# Another content\n")
+    changed = asked("cite", "out", "--verify")
 
     assert "the rows are equal (1)" in repeated.stdout
+    assert "cauchy.py" not in repeated.stdout
+    assert "cauchy.py has changed" in changed.stdout
     assert elsewhere.returncode == 2
     assert "codes: got cauchy.py, wanted a file where it was" in elsewhere.stderr
 

@@ -273,7 +273,7 @@ def test_fill_ratios_that_osds_would_raise_are_refused(keys: str, said: str) -> 
     parse_scenario(GOOD + f"[cluster]\n{in_order}\n")
 
 
-def test_a_path_of_the_command_line_starts_at_the_current_folder(
+def test_a_path_of_an_override_starts_at_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a scenario in another folder than its parameters
@@ -282,14 +282,17 @@ def test_a_path_of_the_command_line_starts_at_the_current_folder(
     shipped = SCENARIOS_DIR.parent / "calibration" / "parameters" / "nvme.toml"
     (tmp_path / "here" / "own.toml").write_text(shipped.read_text())
     monkeypatch.chdir(tmp_path / "here")
-    # When the command line names the file
-    loaded = load_scenario("../scenario.toml", sets=["cluster.parameters=./own.toml"])
-    # Then it is found, and values of Python still start at the scenario.
-    assert loaded.resolve(loaded.cluster.parameters) == tmp_path / "here" / "own.toml"
-    with pytest.raises(ScenarioError, match=r"no.toml \(no such file.*current folder"):
-        load_scenario("../scenario.toml", sets=["cluster.parameters=no.toml"])
-    with pytest.raises(ScenarioError, match="no such file"):
-        load_scenario("../scenario.toml", sets={"cluster.parameters": "own.toml"})
+    # When the command line or Python names the file
+    for sets in (["cluster.parameters=./own.toml"], {"cluster.parameters": "own.toml"}):
+        loaded = load_scenario("../scenario.toml", sets=sets)
+        # Then it is found.
+        found = loaded.resolve(loaded.cluster.parameters)
+        assert found == tmp_path / "here" / "own.toml"
+    for missing in (["cluster.parameters=no.toml"], {"cluster.parameters": "no.toml"}):
+        with pytest.raises(
+            ScenarioError, match=r"no.toml \(no such file.*current folder"
+        ):
+            load_scenario("../scenario.toml", sets=missing)
     # A scenario of this folder keeps the path as written.
     (tmp_path / "here" / "scenario.toml").write_text(GOOD)
     beside = load_scenario("scenario.toml", sets=["cluster.parameters=./own.toml"])

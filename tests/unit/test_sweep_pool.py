@@ -26,6 +26,7 @@ from stripesim.scenarios.work.pool import (
     held,
     results,
     run_pool,
+    without_script,
 )
 from stripesim.scenarios.work.store import PartStore
 from support.messages import states
@@ -189,6 +190,40 @@ def test_more_workers_than_the_system_has_room_for_are_reported() -> None:
     assert states(said, "workers: ... open files ... started ... fewer jobs")
 
 
+def test_a_worker_of_another_pool_runs_items_itself() -> None:
+    # Given a worker of multiprocessing's own pool, which may not start processes
+    code = (
+        "import math, multiprocessing\n"
+        "from stripesim.scenarios.work.pool import run_pool\n"
+        "def run(jobs): return sorted(run_pool(math.factorial, [3, 4], jobs=jobs))\n"
+        "with multiprocessing.get_context('fork').Pool(1) as pool:\n"
+        "    print(pool.map(run, [2]))\n"
+    )
+    # When it is asked for two workers, then it runs the items itself.
+    assert printed(code) == "[[(3, 6), (4, 24)]]\n"
+
+
+def test_a_fork_of_a_process_with_workers_is_reported() -> None:
+    # Given a process with two threads, whose workers come from a server, and a fork of it with two threads
+    code = (
+        "import math, multiprocessing, threading\n"
+        "from stripesim.models.problems import WorkError\n"
+        "from stripesim.scenarios.work.pool import run_pool\n"
+        "def run():\n"
+        "    threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+        "    try: print(list(run_pool(math.factorial, [3], jobs=1)), flush=True)\n"
+        "    except WorkError as error: print(error, flush=True)\n"
+        "run()\n"
+        "fork = multiprocessing.get_context('fork').Process(target=run)\n"
+        "fork.start(); fork.join()\n"
+    )
+    # When both start workers
+    first, second = printed(code).splitlines()
+    # Then the fork says why it cannot.
+    assert first == "[(3, 6)]"
+    assert states(second, "workers: ... fork ... one job")
+
+
 def test_closing_stops_workers_in_the_middle_of_their_items() -> None:
     answers = run_pool(time.sleep, [0.0, 600.0, 600.0], jobs=2)
     next(answers)
@@ -272,6 +307,27 @@ def test_the_pool_works_from_a_thread() -> None:
     thread.start()
     thread.join()
     assert sorted(found, key=lambda pair: pair[0]) == [(3, 6), (4, 24)]
+
+
+def test_processes_that_two_threads_start_at_once_leave_the_script_in_place() -> None:
+    # Given a thread that starts a process
+    script = sys.modules["__main__"]
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def start() -> None:
+        with without_script():
+            has_begun.set()
+            may_end.wait()
+
+    other = threading.Thread(target=start)
+    # When it begins, if it can, while another thread does the same, and ends after that thread
+    with without_script():
+        other.start()
+        has_begun.wait(0.1)
+    may_end.set()
+    other.join()
+    # Then the module of the caller's script is there again.
+    assert sys.modules["__main__"] is script
 
 
 def test_the_server_of_workers_has_compiled_what_cells_use() -> None:

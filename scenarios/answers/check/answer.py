@@ -38,12 +38,6 @@ _VERDICTS = {
 
 def answer_of_check(check: LoadCheck) -> Answer:
     """Return the answer of a check."""
-
-    def figures() -> Mapping[str, CaptionedFigure]:
-        from stripesim.scenarios.answers.check.figure import draw_check
-
-        return {"check": draw_check(check)}
-
     document = document_of(check)
     return Answer(
         document=document,
@@ -51,8 +45,14 @@ def answer_of_check(check: LoadCheck) -> Answer:
         shown=list(_parts(check, document)),
         outside=outside_of(check.measurement.scenario),
         saved_as="check.json",
-        figures=figures,
+        figures=partial(_figures, check),
     )
+
+
+def _figures(check: LoadCheck) -> Mapping[str, CaptionedFigure]:
+    from stripesim.scenarios.answers.check.figure import draw_check
+
+    return {"check": draw_check(check)}
 
 
 def document_of(check: LoadCheck) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from stripesim.scenarios.forms.capacity import warnings_of
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.answer import Answer
-from stripesim.scenarios.show.files import csv_text, frame_of
+from stripesim.scenarios.show.files import csv_files, frame_of
 
 
 def answer_of_load(
@@ -73,9 +73,9 @@ def answer_of_load(
         warnings=[*warnings, *wide, *rate_falls],
         refusals=refusals,
         saved_as="load.json",
-        files=lambda: {"load.csv": csv_text(points).encode()},
-        figures=lambda: draw_load(curves),
-        page=lambda: report_of_load(scenario, curves, document),
+        files=partial(csv_files, "load.csv", points),
+        figures=partial(draw_load, curves),
+        page=partial(report_of_load, scenario, curves, document),
     )
 
 

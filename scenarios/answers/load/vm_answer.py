@@ -38,7 +38,7 @@ from stripesim.scenarios.show.figures.specification import (
     line_at,
     series_style,
 )
-from stripesim.scenarios.show.files import csv_text, frame_of
+from stripesim.scenarios.show.files import csv_files, frame_of
 from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.show.words import cell_words
 from stripesim.sim.ceph.cluster import Models
@@ -93,8 +93,8 @@ def answer_of_vms(
         warnings=warnings,
         refusals=refusals,
         saved_as="vms.json",
-        files=lambda: {"vms.csv": csv_text(points).encode()},
-        figures=lambda: draw_vms(results),
+        files=partial(csv_files, "vms.csv", points),
+        figures=partial(draw_vms, results),
     )
 
 

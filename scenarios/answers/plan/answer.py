@@ -14,7 +14,7 @@ from stripesim.scenarios.answers.plan.plan import MadePlan
 from stripesim.scenarios.answers.run.buying_curves import sentence_of_bounds
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.answer import Answer
-from stripesim.scenarios.show.files import csv_text, frame_of
+from stripesim.scenarios.show.files import csv_files, frame_of
 from stripesim.scenarios.show.tables import Table
 
 # Candidates whose unmet requirements are printed. All are in the files.
@@ -59,10 +59,18 @@ def answer_of_plan(
         warnings=list(made.warnings),
         refusals=refusals,
         saved_as="plan.json",
-        files=lambda: {"plan.csv": csv_text(candidates).encode()},
-        figures=lambda: draw_plan(plan, document),
-        page=lambda: report_of_plan(scenario, document, load_curves()),
+        files=partial(csv_files, "plan.csv", candidates),
+        figures=partial(draw_plan, plan, document),
+        page=partial(_report, scenario, document, load_curves),
     )
+
+
+def _report(
+    scenario: Scenario,
+    document: Mapping[str, Any],
+    load_curves: Callable[[], Sequence[LoadCurve]],
+) -> str:
+    return report_of_plan(scenario, document, load_curves())
 
 
 def _placement(document: Mapping[str, Any]) -> Iterator[str]:

@@ -46,12 +46,6 @@ def answer_of_prediction(
     prediction: ScenarioPrediction, document: Mapping[str, Any], *, file: str = ""
 ) -> Answer:
     """Return the answer of a prediction. `file` names its register, empty without one."""
-
-    def figures() -> Mapping[str, CaptionedFigure]:
-        from stripesim.scenarios.answers.predict.figure import draw_prediction
-
-        return {"prediction": draw_prediction(prediction)}
-
     result = prediction.result
     return Answer(
         document=document,
@@ -61,8 +55,16 @@ def answer_of_prediction(
         warnings=prediction.warnings,
         refusals=result.refusals,
         saved_as="prediction.json",
-        figures=figures,
+        figures=partial(_figure_of_prediction, prediction),
     )
+
+
+def _figure_of_prediction(
+    prediction: ScenarioPrediction,
+) -> Mapping[str, CaptionedFigure]:
+    from stripesim.scenarios.answers.predict.figure import draw_prediction
+
+    return {"prediction": draw_prediction(prediction)}
 
 
 def _prediction_parts(
@@ -138,20 +140,20 @@ def error_note(rows: Sequence[PredictedRow], *, calibrated: bool) -> str:
 
 def answer_of_score(score: PredictionScore) -> Answer:
     """Return the answer of a scored register."""
-
-    def figures() -> Mapping[str, CaptionedFigure]:
-        from stripesim.scenarios.answers.predict.figure import draw_score
-
-        return {"score": draw_score(score)}
-
     return Answer(
         document=score.to_json(),
         frame=partial(frame_of, [row.to_json() for row in score.rows]),
         shown=list(_score_parts(score)),
         warnings=[f"{name}: predicted, not measured" for name in score.missing],
         saved_as="score.json",
-        figures=figures,
+        figures=partial(_figure_of_score, score),
     )
+
+
+def _figure_of_score(score: PredictionScore) -> Mapping[str, CaptionedFigure]:
+    from stripesim.scenarios.answers.predict.figure import draw_score
+
+    return {"score": draw_score(score)}
 
 
 def _score_parts(score: PredictionScore) -> Iterator[str | Table]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from stripesim.models.problems import Problem
 from stripesim.scenarios.answers.rehearse.tables import (
     interval_text,
     table_of_changes,
@@ -36,27 +38,7 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
     document
         What `stripesim.scenarios.answers.rehearse.rehearse.rehearse` returns.
     """
-
-    def figures() -> Mapping[str, CaptionedFigure]:
-        from stripesim.scenarios.show.figures.rehearsal import draw_rehearsal
-
-        return draw_rehearsal(document)
-
-    outside = outside_of(scenario)
-    outside_lines = range_lines(outside)
-    warnings = [line for line in document["warnings"] if line not in outside_lines]
-
-    def page() -> str:
-        from stripesim.scenarios.answers.rehearse.page import report_of_rehearsal
-
-        return report_of_rehearsal(
-            scenario.title,
-            scenario.description,
-            document,
-            outside=list(map(str, outside)),
-            warnings=warnings,
-        )
-
+    outside, warnings = _outside_and_warnings(scenario, document)
     return Answer(
         document=document,
         shown=[
@@ -72,9 +54,37 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
         warnings=warnings,
         refusals=document["refusals"],
         saved_as="rehearsal.json",
-        figures=figures,
-        page=page,
+        figures=partial(_figures, document),
+        page=partial(_page, scenario, document),
     )
+
+
+def _figures(document: Mapping[str, Any]) -> Mapping[str, CaptionedFigure]:
+    from stripesim.scenarios.show.figures.rehearsal import draw_rehearsal
+
+    return draw_rehearsal(document)
+
+
+def _page(scenario: Scenario, document: Mapping[str, Any]) -> str:
+    from stripesim.scenarios.answers.rehearse.page import report_of_rehearsal
+
+    outside, warnings = _outside_and_warnings(scenario, document)
+    return report_of_rehearsal(
+        scenario.title,
+        scenario.description,
+        document,
+        outside=list(map(str, outside)),
+        warnings=warnings,
+    )
+
+
+def _outside_and_warnings(
+    scenario: Scenario, document: Mapping[str, Any]
+) -> tuple[list[Problem], list[str]]:
+    """Return the values outside the calibrated range, and all other warnings."""
+    outside = outside_of(scenario)
+    outside_lines = range_lines(outside)
+    return outside, [line for line in document["warnings"] if line not in outside_lines]
 
 
 def _durations(document: Mapping[str, Any]) -> Iterator[Table]:

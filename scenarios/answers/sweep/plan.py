@@ -127,7 +127,7 @@ def plan_sweep(
     _refuse_repeats(tasks, option, keys)
     asked = {
         "over": _asked(over, grid),
-        "zip": _asked(zipped, further_axes[:1]),
+        "zip": _asked(zipped, further_axes[:1] if zipped else ()),
         "list": _asked_points(points),
         "set": [_set_text(item) for item in sets],
     }

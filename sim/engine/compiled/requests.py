@@ -14,7 +14,7 @@ from stripesim.sim.engine.compiled.opcodes import (
     wide,
 )
 from stripesim.sim.engine.compiled.world import NEVER_NS, World
-from stripesim.sim.engine.graph import STEP_BITS
+from stripesim.sim.engine.draws import STEP_BITS
 from stripesim.sim.engine.program import ROW_BITS, SPAWNED_FROM
 
 ROW_MASK = (1 << ROW_BITS) - 1

@@ -22,6 +22,8 @@ from stripesim.sim.engine.draws import (
     FACTOR_HALF,
     FACTOR_ONE,
     FACTOR_POINTS,
+    LATE_STEP_BIT,
+    STEP_BITS,
 )
 from stripesim.sim.engine.program import SLOWDOWN_UNIT
 
@@ -45,8 +47,10 @@ def service_ns(world: World, cell: int) -> int:
             woken_ns = world.resources[at(pool)].wake_ns
         if step.spread == layout.ON_THREAD:
             return int(step.demand_ns + woken_ns)
-    # See draws.retried_state.
-    word = mixed(clock.seed_state ^ request.draw ^ np.uint64(number))
+    # See draws.retried_state and draws.draw_key.
+    early = np.uint64(number & (1 << STEP_BITS) - 1)
+    late = np.uint64(number >> STEP_BITS) << np.uint64(LATE_STEP_BIT)
+    word = mixed(clock.seed_state ^ request.draw ^ early ^ late)
     factor = drawn_factor(world, step.spread & (layout.ON_THREAD - 1), word)
     return int(((step.demand_ns * factor + FACTOR_HALF) >> FACTOR_BITS) + woken_ns)
 

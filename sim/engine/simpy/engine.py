@@ -12,7 +12,11 @@ from time import perf_counter
 
 import numpy as np
 
-from stripesim.sim.engine.checks import ChunkChecks, check_program
+from stripesim.sim.engine.checks import (
+    ChunkChecks,
+    check_no_deadlock,
+    check_program,
+)
 from stripesim.sim.engine.conditions import ALONE, ALWAYS, COMPLETED, IDLE
 from stripesim.sim.engine.draws import retried_state, seed_state
 from stripesim.sim.engine.graph import (
@@ -154,8 +158,10 @@ class SimpyEngine(DirectedKernel):
             return
         if self.program.until_ns is not None and end_ns >= self.program.until_ns:
             return
+        waiting = _int64(resource.waiting for resource in self.resources)
+        check_no_deadlock(self.program, waiting)
         assert all(resource.at_rest() for resource in self.resources), (
-            "a server or a lock is held after the end, or a request waits"
+            "a server or a lock is held after the end"
         )
         logs = chain(self.streams, (stream.spawned for stream in self.streams))
         assert all(PENDING not in log.completed_ns for log in logs), (

@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 import simpy
 
-from stripesim.sim.engine.draws import drawn_factor, factor_cells, scaled_ns
+from stripesim.sim.engine.draws import (
+    draw_key,
+    drawn_factor,
+    factor_cells,
+    scaled_ns,
+)
 from stripesim.sim.engine.graph import COUNTERS, IntArray
 from stripesim.sim.engine.program import Program
 from stripesim.sim.engine.simpy.paths import PathStep, RequestInFlight
@@ -173,7 +178,8 @@ class Kernel(simpy.Environment):
     def random_ns(self, request: RequestInFlight, step: PathStep) -> int:
         """Return the demand of a use multiplied by its random factor."""
         cells = self._cells[step.spread]
-        factor = drawn_factor(cells, request.seed, request.key ^ step.number)
+        key = draw_key(request.number, step.number)
+        factor = drawn_factor(cells, request.seed, key)
         return scaled_ns(step.demand_ns, factor)
 
 

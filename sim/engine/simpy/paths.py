@@ -15,7 +15,6 @@ from stripesim.sim.engine.graph import (
     NO_ROLE,
     ORDER_BITS,
     RELEASE,
-    STEP_BITS,
     TURN,
     USE,
     IntArray,
@@ -178,7 +177,6 @@ class RequestInFlight:
         seed: int,
     ) -> None:
         self.number = number
-        self.key = number << STEP_BITS
         self.order = number << ORDER_BITS
         self.path = path
         # The resource of each role. The last entry, None, serves steps without a role.

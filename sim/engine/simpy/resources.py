@@ -59,6 +59,11 @@ class Resource:
         """True if a server or unit is idle, or no ticket of a gate is out."""
         raise NotImplementedError
 
+    @property
+    def waiting(self) -> int:
+        """Number of steps that wait."""
+        raise NotImplementedError
+
     def begin(self, request: RequestInFlight, step: PathStep) -> None:
         """Begin a step whose predecessors have completed."""
         raise NotImplementedError
@@ -118,6 +123,11 @@ class Queued(Resource):
     def idle(self) -> bool:
         """True if a server or unit is idle."""
         return self.free > 0
+
+    @property
+    def waiting(self) -> int:
+        """Number of steps in the queue."""
+        return len(self.queue)
 
     def arrive(self, visit: Visit) -> None:
         """Enqueue a visit, and serve it immediately if possible."""
@@ -419,6 +429,11 @@ class Gate(Resource):
         self._out: dict[tuple[RequestInFlight, int], Ticket] = {}
         self._count = Level()
         self._waited_ns = 0
+
+    @property
+    def waiting(self) -> int:
+        """Number of turns that wait."""
+        return sum(ticket.turn is not None for ticket in self._tickets)
 
     @property
     def idle(self) -> bool:
