@@ -281,7 +281,7 @@ class GraphBuilder:
         np.int64(2)
         """
         steps = tuple(dict.fromkeys(after))
-        if first is not None and not 1 <= first <= len(steps):
+        if first is not None and first not in range(1, len(steps) + 1):
             raise ValueError(
                 f"{self.name}: {label}: got first = {first}, wanted 1 to {len(steps)}, the number of "
                 "predecessors"
@@ -290,7 +290,7 @@ class GraphBuilder:
             return steps[0]
         step = self._add(NONE, NO_ROLE, 0, steps, label)
         if first is not None and first < len(steps):
-            self.quorums[step] = first
+            self.quorums[step] = int(first)
         return step
 
     def enter(self, role: int, *, after: Iterable[int], label: str) -> int:

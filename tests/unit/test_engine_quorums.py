@@ -193,12 +193,14 @@ def test_without_queues_a_join_starts_with_the_last_step_that_it_waits_for() -> 
     assert (late[4], late[-1]) == (60, 60)
 
 
-@pytest.mark.parametrize("first", [0, 3, -1])
-def test_refuses_a_quorum_of_none_or_of_more_than_there_are(first: int) -> None:
+@pytest.mark.parametrize("first", [0, 3, -1, 1.5])
+def test_refuses_a_quorum_that_cannot_be_met(
+    first: float,
+) -> None:
     graph = GraphBuilder("a path")
     uses = [graph.use(role, 1, after=[0], label="use") for role in range(2)]
     with pytest.raises(ValueError, match=rf"^a path: join: got first = {first}, wan"):
-        graph.join(uses, first=first)
+        graph.join(uses, first=first)  # type: ignore[arg-type]
 
 
 def test_refuses_a_quorum_of_steps_that_may_not_run() -> None:
