@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -224,20 +224,12 @@ def score_values(
     problems += [
         _repeated(found) for found in by_target.values() if _names_repeat(found)
     ]
+    in_flight = _in_flight(register)
     for at, row in enumerate(rows):
         of_row = {
             quantity: found for (of, quantity), found in by_target.items() if of == at
         }
-        means = {
-            quantity: fmean(value.value for value in found)
-            for quantity, found in of_row.items()
-        }
-        places = {quantity: found[-1].place for quantity, found in of_row.items()}
-        # A mix of operations on objects moves other bytes.
-        block_bytes = row.get("block_size_bytes") if row.get("op") in OPS else None
-        problems += contradictions(
-            means, places, block_bytes=block_bytes, in_flight=_in_flight(register)
-        )
+        problems += _contradictions(row, of_row, in_flight)
     if problems:
         raise MeasuredError(*problems)
     scored = [
@@ -288,6 +280,22 @@ def _repeated(values: Sequence[MeasuredValue]) -> Problem:
     got = f"{len(values)} values of {last.quantity} of one row"
     wanted = "one, or a column repeat that numbers them"
     return Problem(place=last.place, key="repeat", got=got, wanted=wanted)
+
+
+def _contradictions(
+    row: Mapping[str, Any],
+    values: Mapping[str, Sequence[MeasuredValue]],
+    in_flight: int | None,
+) -> Iterator[Problem]:
+    """Return the contradictions between the measured values of a predicted row, by quantity."""
+    means = {
+        quantity: fmean(value.value for value in found)
+        for quantity, found in values.items()
+    }
+    places = {quantity: found[-1].place for quantity, found in values.items()}
+    # A mix of operations on objects moves other bytes.
+    block_bytes = row.get("block_size_bytes") if row.get("op") in OPS else None
+    return contradictions(means, places, block_bytes=block_bytes, in_flight=in_flight)
 
 
 def _in_flight(register: Mapping[str, Any]) -> int | None:
