@@ -1,54 +1,44 @@
 """Estimate the number of commands that an SSD serves in parallel from overlapping commands."""
 
-from dataclasses import dataclass
+import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
+from stripesim.calibration.ssd.interference import commands_alone
+from stripesim.calibration.ssd.line import COMMANDS_MIN, line_through
+from stripesim.calibration.ssd.result import Concurrency, Floats
 from stripesim.traces import BlockTrace
 from stripesim.traces.statistics import in_flight
 
-Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Concurrency:
-    """Commands in flight, and the number of channels that they imply."""
-
-    in_flight_max: int  # Largest number of commands in flight on one device
-    in_flight_mean_busy: float  # Mean number while at least one was in flight
-    busy_share: (
-        float  # Share of time with at least one, from first dispatch to last completion
-    )
-    # Time [s] with n = 1, 2, … commands in flight, and completions at that level.
-    level_seconds: tuple[float, ...]
-    level_completions: tuple[int, ...]
-    channels: float | None
-    """Effective number of servers, with completions at rate min(n, channels) / service.
-
-    None if commands never overlapped."""
-    channels_ci95: tuple[float, float] | None  # Profile-likelihood interval
-    channels_at_bound: bool
-    """True if the estimate equals the largest number in flight, and so is only a lower bound."""
-    service_ns: float | None  # Service time for this number of channels [ns]
-
 
 def fit_concurrency(trace: BlockTrace) -> Concurrency:
-    """Estimate the number of channels from completion rates at each number of commands in flight.
+    """Estimate the number of channels from the work done at each number of commands in flight.
 
     Notes
     -----
-    With n commands in flight, a device of c equal servers completes commands at rate min(n, c) / S. The C_n
-    completions at level n during time T_n are taken as Poisson, so
+    While n commands are in flight, min(n, c) of c equal servers are busy. Over the trace their busy time is the work
+    of all commands,
+
+    sum_n min(n, c) T_n = W,
+
+    with T_n the time with n in flight and W the sum of the mean times, by direction and size, of commands that
+    found the device idle. This holds for any arrivals and any distribution of times. The interval is that of W, with
+    the deviations of commands from their mean time taken as independent.
+
+    Where fewer than 64 commands of a direction found the device idle, as under a constant load, completions at each
+    level are taken as Poisson, with rate min(n, c) / S, and c has the largest likelihood,
 
     log L = sum_n C_n log(min(n, c) / S) - min(n, c) T_n / S,
 
-    with S = sum_n min(n, c) T_n / sum_n C_n at its maximum. c is searched between 1 and the largest number in
-    flight. The interval covers values for which 2 (log L_max - log L) is less than the 95 % point of
-    chi-squared with one degree of freedom. The true interval is narrower if service times vary less than
-    exponentially, and wider for bursts of similar commands. c is an effective number for the sizes in the
-    trace: a shared bus makes it smaller for larger commands.
+    with S = sum_n min(n, c) T_n / sum_n C_n at its maximum. The interval covers values for which
+    2 (log L_max - log L) is less than the 95 % point of chi-squared with one degree of freedom. Times that vary
+    less than exponential ones bias this estimate upwards, most where few are in flight (from 4 to about 5).
+
+    c is searched between 1 and the largest number in flight. It is an effective number for the sizes in the trace: a
+    shared bus makes it smaller for larger commands.
     """
     seconds, completions, span_s = _levels(trace)
     levels = np.arange(1, len(seconds) + 1)
@@ -58,7 +48,12 @@ def fit_concurrency(trace: BlockTrace) -> Concurrency:
     service_ns: float | None = None
     at_bound = False
     if len(levels) > 1 and completions.sum() > 0:
-        channels, interval, at_bound = _channels(levels, seconds, completions)
+        work = _work(trace)
+        if work:
+            channels, interval = _channels_by_work(levels, seconds, work)
+        else:
+            channels, interval = _channels_by_rates(levels, seconds, completions)
+        at_bound = bool(interval[1] >= levels[-1])
         served = np.minimum(levels, channels) * seconds
         service_ns = float(served.sum() / completions.sum() * 1e9)
     return Concurrency(
@@ -99,9 +94,63 @@ def _levels(trace: BlockTrace) -> tuple[Floats, Floats, float]:
     return seconds, completions, span_s
 
 
-def _channels(
+class _Work(NamedTuple):
+    """Time that one server would need for all commands."""
+
+    seconds: float
+    deviation_s: float  #: Standard deviation
+
+
+def _work(trace: BlockTrace) -> _Work | None:
+    """Return the work of all completed commands, or None if too few of a direction found the device idle.
+
+    That of commands which found it idle is their own time. The others take the mean of their size.
+    """
+    assert trace.commands is not None
+    completed = trace.commands.drop_nulls(["dispatch_ns", "complete_ns"])
+    seconds = 0.0
+    variance = 0.0
+    for is_write in (False, True):
+        size = completed.filter(is_write=is_write)["length_bytes"].to_numpy()
+        if not len(size):
+            continue
+        alone = commands_alone(trace.commands, is_write=is_write)
+        if alone.height < COMMANDS_MIN:
+            return None
+        alone_size = alone["length_bytes"].to_numpy().astype(np.float64)
+        alone_s = alone["time_ns"].to_numpy() / 1e9
+        base, slope = line_through(alone_size, alone_s)
+        of_alone_s = base + slope * alone_size
+        others_s = float((base + slope * size).sum() - of_alone_s.sum())
+        scale = float(alone_s.sum() / of_alone_s.sum())
+        seconds += float(alone_s.sum()) + scale * others_s
+        # The scale is uncertain, and so is the work of the others around their mean.
+        residual = float((alone_s - scale * of_alone_s).var())
+        variance += residual * (
+            alone.height * (others_s / float(of_alone_s.sum())) ** 2
+            + len(size)
+            - alone.height
+        )
+    return _Work(seconds, math.sqrt(variance))
+
+
+def _channels_by_work(
+    levels: npt.NDArray[np.int64], seconds: Floats, work: _Work
+) -> tuple[float, tuple[float, float]]:
+    """Return the number of servers whose busy time is the work, and its interval."""
+    # Busy time is piecewise linear in the servers, with corners at whole numbers.
+    longer_s = seconds.sum() - np.cumsum(seconds)
+    busy_s = np.cumsum(levels * seconds) + levels * longer_s
+    normal = float(scipy.stats.norm.ppf(0.975))
+    possible_s = work.seconds + work.deviation_s * np.array([-normal, 0, normal])
+    low, best, high = np.interp(possible_s, busy_s, levels).tolist()
+    return best, (low, high)
+
+
+def _channels_by_rates(
     levels: npt.NDArray[np.int64], seconds: Floats, completions: Floats
-) -> tuple[float, tuple[float, float], bool]:
+) -> tuple[float, tuple[float, float]]:
+    """Return the number of servers that makes the completions at each level most likely, and its interval."""
     top = float(levels[-1])
 
     def loss(c: float) -> float:
@@ -122,5 +171,4 @@ def _channels(
     best = min((best, float(minimum.x)), key=loss)
     allowed = loss(best) + float(scipy.stats.chi2.ppf(0.95, 1)) / 2
     inside = [float(c) for c in grid if loss(c) <= allowed]
-    interval = (min([*inside, best]), max([*inside, best]))
-    return best, interval, bool(top - best < step)
+    return best, (min([*inside, best]), max([*inside, best]))

@@ -59,10 +59,10 @@ def drive_toml(
 
     Notes
     -----
-    Base and slope are those of commands that overlapped no other, if there were enough. The drive model
-    spreads a request over its channels in parts (`SsdModel.parts_bytes`), each with its own time. Base and
-    slope are therefore chosen for the parts such that the mean of the slowest part is nearest to the fitted
-    line at the sizes in the trace. The spread around the mean is that of all commands in the fitted half.
+    Base, slope and spread are those of commands that found the device idle, if there were enough: the others
+    include waits for channels, which the drive model adds itself. It spreads a request over its channels in parts
+    (`SsdModel.parts_bytes`), each with its own time. Base and slope are therefore chosen for the parts such
+    that the mean of the slowest part is nearest to the fitted line at the sizes in the trace.
     """
     preset = ParameterSet(like)
     model = preset.device()
@@ -143,9 +143,9 @@ def _channels_entry(fit: ServiceFit) -> dict[str, Any] | None:
     concurrency = fit.concurrency
     if concurrency is None or concurrency.channels is None:
         return None
-    source = f"{fit.source}: rate of completions by commands in flight"
+    source = f"{fit.source}: work done by commands in flight"
     if concurrency.channels_at_bound:
-        source += ", a lower bound: as many were in flight"
+        source += ", with no upper limit: too few were in flight to show one"
     interval = concurrency.channels_ci95
     if interval is not None:
         interval = (math.floor(interval[0]), math.ceil(interval[1]))
@@ -180,21 +180,22 @@ def _toml_lines(entries: _Entries) -> list[str]:
 
 def _line_entries(fit: ServiceFit, sizes: Floats, channels: int) -> _Entries:
     """Return base, slope and spread of one direction."""
-    line = fit.isolated_line or fit.line
+    line, factors = fit.drive_times
     in_parts = _line_of_parts(fit, sizes, channels)
     split = in_parts.is_split
+    total = fit.train.commands + fit.held_out.commands
     if fit.isolated_line:
-        company = "overlapped no other"
+        company = "found the device idle"
+        spread = f"{fit.source}: {line.commands} {fit.operation}s that {company}, time / line"
     else:
         company = "may have waited for others inside the device"
+        spread = f"{fit.source}: first {fit.train.commands} of {total} completed {fit.operation}s, time / line"
     source = f"{fit.source}: {line.commands} {fit.operation}s that {company}, soft L1 of log(time / line)"
     if split:
         off = float(np.abs(in_parts.errors).max())
         source += f"; for the parts that channels serve, off the line by at most {100 * off:.0f} %"
     if not line.slope_identified:
         source += "; all of one size, so that no slope could be found"
-    total = fit.train.commands + fit.held_out.commands
-    spread = f"{fit.source}: first {fit.train.commands} of {total} completed {fit.operation}s, time / line"
     return {
         f"{fit.operation}_base_ns": _fitted(
             in_parts.base_ns, source, None if split else line.base_ns_ci95
@@ -203,7 +204,7 @@ def _line_entries(fit: ServiceFit, sizes: Floats, channels: int) -> _Entries:
             in_parts.ns_per_byte, source, None if split else line.ns_per_byte_ci95
         ),
         f"{fit.operation}_quantiles": {
-            "factors": _rounded(fit.factor_table),
+            "factors": _rounded(factors),
             "provenance": "fitted",
             "source": spread,
         },
@@ -221,7 +222,7 @@ class _LineOfParts(NamedTuple):
 
 def _line_of_parts(fit: ServiceFit, sizes: Floats, channels: int) -> _LineOfParts:
     """Return the line over parts whose slowest part is nearest to the fitted line."""
-    line = fit.isolated_line or fit.line
+    line, factors = fit.drive_times
     together, parts = _parts(sizes, channels)
     if not (together > 1).any():
         return _LineOfParts(
@@ -229,7 +230,7 @@ def _line_of_parts(fit: ServiceFit, sizes: Floats, channels: int) -> _LineOfPart
         )
     design = (
         np.column_stack((np.ones(len(parts)), parts))
-        * _slowest(fit.factor_table, together)[:, None]
+        * _slowest(factors, together)[:, None]
     )
     (base_ns, ns_per_byte), _ = scipy.optimize.nnls(design, line.mean_ns(sizes))
     errors = design @ (base_ns, ns_per_byte) / line.mean_ns(sizes) - 1

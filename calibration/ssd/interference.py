@@ -89,8 +89,25 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1) -> tuple[Interference,
     return tuple(interferences)
 
 
+def commands_alone(commands: pl.DataFrame, *, is_write: bool) -> pl.DataFrame:
+    """Return the completed commands of one direction that found their device idle, by dispatch.
+
+    Notes
+    -----
+    Commands that came later do not count. Those without any, too, would be the shorter ones: the longer a command
+    takes, the more likely another comes meanwhile.
+
+    Returns
+    -------
+    DataFrame
+        Columns of `commands`, and ``time_ns``, above 0.
+    """
+    rows = _with_company(commands)
+    return rows.filter(company=0, is_write=is_write).sort("dispatch_ns")
+
+
 def _with_company(commands: pl.DataFrame) -> pl.DataFrame:
-    """Add service time, size class and company: 0 alone, 1 own kind, 2 other kind."""
+    """Add service time, size class and company at dispatch: 0 alone, 1 own kind, 2 other kind."""
     parts = []
     for of_device in commands.partition_by("device", maintain_order=True):
         flown = of_device.drop_nulls("dispatch_ns")

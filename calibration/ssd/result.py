@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from stripesim.calibration.ssd.concurrency import Concurrency
 from stripesim.models.documents import Documented
 
 Floats = npt.NDArray[np.float64]
@@ -91,6 +90,28 @@ class Score:
 
 
 @dataclass(frozen=True)
+class Concurrency:
+    """Commands in flight, and the number of channels that they imply."""
+
+    in_flight_max: int  # Largest number of commands in flight on one device
+    in_flight_mean_busy: float  # Mean number while at least one was in flight
+    busy_share: (
+        float  # Share of time with at least one, from first dispatch to last completion
+    )
+    # Time [s] with n = 1, 2, … commands in flight, and completions at that level.
+    level_seconds: tuple[float, ...]
+    level_completions: tuple[int, ...]
+    channels: float | None
+    """Effective number of servers, of which min(n, channels) are busy while n commands are in flight.
+
+    None if commands never overlapped."""
+    channels_ci95: tuple[float, float] | None  # Interval of 95 %
+    channels_at_bound: bool
+    """True if the interval reaches the largest number in flight: no limit shows, and more may be there."""
+    service_ns: float | None  # Service time for this number of channels [ns]
+
+
+@dataclass(frozen=True)
 class ServiceFit(Documented):
     """Result of a fit: time = line(size) × factor, with the factor drawn from `factor_table`."""
 
@@ -100,7 +121,9 @@ class ServiceFit(Documented):
     quantity: TimeKind
     line: MeanLine  # Mean of the first half of the commands
     isolated_line: MeanLine | None
-    """Mean of all commands that overlapped no other, or None if there were too few."""
+    """Mean of all commands that found the device idle, or None if there were too few."""
+    isolated_factors: tuple[float, ...] | None
+    """Factor around that line, as `factor_table`."""
     factor_table: tuple[float, ...]
     """Mean of the factor in equally likely cells, ascending, with mean 1."""
     # Shares of the slowest command and of the slowest 1 % in the mean of the fitted half, which show how much
@@ -117,6 +140,13 @@ class ServiceFit(Documented):
     # Seed and number of resamplings for the intervals.
     seed: int
     bootstrap: int
+
+    @property
+    def drive_times(self) -> tuple[MeanLine, tuple[float, ...]]:
+        """Line and factors of commands that found the device idle if there were enough, else of the fitted half."""
+        if self.isolated_line is None or self.isolated_factors is None:
+            return self.line, self.factor_table
+        return self.isolated_line, self.isolated_factors
 
     def summary(self) -> str:
         """Return several lines for a terminal."""

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
 from stripesim.calibration.ssd.concurrency import fit_concurrency
+from stripesim.calibration.ssd.interference import commands_alone
+from stripesim.calibration.ssd.line import COMMANDS_MIN, fit_line
 from stripesim.calibration.ssd.result import (
     FactorDistribution,
     Floats,
@@ -19,9 +20,6 @@ from stripesim.calibration.ssd.result import (
 )
 from stripesim.models.problems import TraceError
 from stripesim.traces import BlockTrace
-
-COMMANDS_MIN = 64
-"""With fewer commands, halves, bootstrap blocks and the 99th percentile are meaningless."""
 
 TABLE_POINTS = 256
 """Cells of the factor table. With the calibration trace, three commands fall into each."""
@@ -98,23 +96,28 @@ def fit_times(
     half = len(sample.start_ns) // 2
     size = sample.size_bytes
     times = sample.times_ns
-    line = _fit_line(size[:half], times[:half], seed, bootstrap)
+    line = fit_line(size[:half], times[:half], seed, bootstrap)
     factor = times[:half] / line.mean_ns(size[:half])
     table = factor_table(factor)
     slowest = np.sort(times[:half])[-max(1, half // 100) :]
     concurrency = None
-    isolated = None
+    isolated_line, isolated_factors = None, None
     if quantity == "service" and trace.commands is not None:
         concurrency = fit_concurrency(trace)
-        alone = _isolated(trace, sample)
-        if int(alone.sum()) >= COMMANDS_MIN:
-            isolated = _fit_line(size[alone], times[alone], seed, bootstrap)
+        alone = commands_alone(trace.commands, is_write=operation == "write")
+        if alone.height >= COMMANDS_MIN:
+            alone_size = alone["length_bytes"].to_numpy().astype(np.float64)
+            alone_ns = alone["time_ns"].to_numpy()
+            isolated_line = fit_line(alone_size, alone_ns, seed, bootstrap)
+            alone_factor = alone_ns / isolated_line.mean_ns(alone_size)
+            isolated_factors = tuple(factor_table(alone_factor).tolist())
     return ServiceFit(
         source=Path(trace.source).name,
         operation=operation,
         quantity=quantity,
         line=line,
-        isolated_line=isolated,
+        isolated_line=isolated_line,
+        isolated_factors=isolated_factors,
         factor_table=tuple(table.tolist()),
         slowest_share=float(slowest[-1] / times[:half].sum()),
         slowest_percent_share=float(slowest.sum() / times[:half].sum()),
@@ -208,52 +211,6 @@ def model_times_ns(line: MeanLine, table: Floats, size_bytes: Floats) -> Floats:
     return np.sort(np.outer(line.mean_ns(size_bytes), table), axis=None)
 
 
-def _line_through(size: Floats, times: Floats) -> tuple[float, float]:
-    """Fit b + a·size robustly, then scale it such that the mean of time / line is 1."""
-    if np.all(size == size[0]):
-        return float(times.mean()), 0.0
-    # In units of the median time and the largest size, both parameters are near 1.
-    unit_ns = float(np.median(times))
-    unit_bytes = float(size.max())
-    x = size / unit_bytes
-    y = np.log(times / unit_ns)
-    spread = float(scipy.stats.median_abs_deviation(y, scale="normal")) or 1.0
-
-    base, slope = scipy.optimize.least_squares(
-        lambda parameters: y - np.log(parameters[0] + parameters[1] * x),
-        x0=[0.9, 0.1],
-        bounds=([1e-6, 0.0], [np.inf, np.inf]),
-        loss="soft_l1",
-        f_scale=spread,
-    ).x
-    scale = float(np.mean(times / unit_ns / (base + slope * x)))
-    return float(base * scale * unit_ns), float(slope * scale * unit_ns / unit_bytes)
-
-
-def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> MeanLine:
-    base, slope = _line_through(size, times)
-    rng = np.random.default_rng(seed)
-    count = len(size)
-    block = max(1, round(count ** (1 / 3)))
-    draws = np.empty((bootstrap, 2))
-    for index in range(bootstrap):
-        starts = rng.integers(0, count - block + 1, size=-(-count // block))
-        rows = (starts[:, None] + np.arange(block)).ravel()[:count]
-        draws[index] = _line_through(size[rows], times[rows])
-    (base_low, base_high), (slope_low, slope_high) = np.quantile(
-        draws, [0.025, 0.975], axis=0
-    ).T.tolist()
-    return MeanLine(
-        base,
-        slope,
-        # Percentiles of a skewed bootstrap may all be on one side of the estimate.
-        (min(base_low, base), max(base_high, base)),
-        (min(slope_low, slope), max(slope_high, slope)),
-        count,
-        slope_identified=bool(np.any(size != size[0])),
-    )
-
-
 def _candidates(train: Floats, held_out: Floats) -> tuple[FactorDistribution, ...]:
     candidates = []
     for name, family in (
@@ -289,16 +246,3 @@ def _score(
         float(model.mean() / times.mean() - 1),
         *errors,
     )
-
-
-def _isolated(trace: BlockTrace, sample: TimedCommands) -> npt.NDArray[np.bool_]:
-    """Mark the commands of the sample that never shared the device with another command."""
-    assert trace.commands is not None
-    spans = trace.commands.drop_nulls("dispatch_ns")
-    start = np.sort(spans["dispatch_ns"].to_numpy().astype(np.float64))
-    # A command that never completed occupies the device until the end.
-    end = np.sort(spans["complete_ns"].cast(float).fill_null(float("inf")).to_numpy())
-    begun = np.searchsorted(start, sample.end_ns, side="left")
-    over = np.searchsorted(end, sample.start_ns, side="right")
-    alone: npt.NDArray[np.bool_] = begun - over == 1
-    return alone
