@@ -19,26 +19,26 @@ def fit_concurrency(trace: BlockTrace) -> Concurrency:
 
     Notes
     -----
-    While n commands are in flight, min(n, c) of c equal servers are busy. Over the trace their busy time is the work
-    of all commands,
+    While n commands are in flight, min(n, c) of c equal servers are busy. Over the trace their busy time is
+    the work of all commands,
 
     sum_n min(n, c) T_n = W,
 
-    with T_n the time with n in flight and W the sum of the mean times, by direction and size, of commands that
-    found the device idle. This holds for any arrivals and any distribution of times. The interval is that of W, with
-    the deviations of commands from their mean time taken as independent.
+    with T_n the time with n in flight. Commands that found the device idle took their own time, the others
+    take the mean of those by direction and size. This holds for any arrivals and any distribution of times.
+    The interval is that of W, with the deviations of commands from their mean taken as independent.
 
-    Where fewer than 64 commands of a direction found the device idle, as under a constant load, completions at each
-    level are taken as Poisson, with rate min(n, c) / S, and c has the largest likelihood,
+    Where fewer than 64 commands of a direction found the device idle, as under a constant load, completions
+    at each level are taken as Poisson, with rate min(n, c) / S, and c has the largest likelihood,
 
     log L = sum_n C_n log(min(n, c) / S) - min(n, c) T_n / S,
 
     with S = sum_n min(n, c) T_n / sum_n C_n at its maximum. The interval covers values for which
-    2 (log L_max - log L) is less than the 95 % point of chi-squared with one degree of freedom. Times that vary
-    less than exponential ones bias this estimate upwards, most where few are in flight (from 4 to about 5).
+    2 (log L_max - log L) is less than the 95 % point of chi-squared with one degree of freedom. Times that
+    vary less than exponential ones bias this estimate upwards (from 4 to about 5).
 
-    c is searched between 1 and the largest number in flight. It is an effective number for the sizes in the trace: a
-    shared bus makes it smaller for larger commands.
+    c is searched between 1 and the largest number in flight. It is an effective number for the sizes in the
+    trace: a shared bus makes it smaller for larger commands.
     """
     seconds, completions, span_s = _levels(trace)
     levels = np.arange(1, len(seconds) + 1)

@@ -60,9 +60,9 @@ def drive_toml(
     Notes
     -----
     Base, slope and spread are those of commands that found the device idle, if there were enough: the others
-    include waits for channels, which the drive model adds itself. It spreads a request over its channels in parts
-    (`SsdModel.parts_bytes`), each with its own time. Base and slope are therefore chosen for the parts such
-    that the mean of the slowest part is nearest to the fitted line at the sizes in the trace.
+    include waits for channels, which the drive model adds itself. It spreads a request over its channels in
+    parts (`SsdModel.parts_bytes`), each with its own time. Base and slope are therefore chosen for the parts
+    such that the mean of the slowest part is nearest to the fitted line at the sizes in the trace.
     """
     preset = ParameterSet(like)
     model = preset.device()
@@ -183,14 +183,12 @@ def _line_entries(fit: ServiceFit, sizes: Floats, channels: int) -> _Entries:
     line, factors = fit.drive_times
     in_parts = _line_of_parts(fit, sizes, channels)
     split = in_parts.is_split
-    total = fit.train.commands + fit.held_out.commands
     if fit.isolated_line:
         company = "found the device idle"
-        spread = f"{fit.source}: {line.commands} {fit.operation}s that {company}, time / line"
     else:
         company = "may have waited for others inside the device"
-        spread = f"{fit.source}: first {fit.train.commands} of {total} completed {fit.operation}s, time / line"
-    source = f"{fit.source}: {line.commands} {fit.operation}s that {company}, soft L1 of log(time / line)"
+    commands = f"{fit.source}: {line.commands} {fit.operation}s that {company}"
+    source = f"{commands}, soft L1 of log(time / line)"
     if split:
         off = float(np.abs(in_parts.errors).max())
         source += f"; for the parts that channels serve, off the line by at most {100 * off:.0f} %"
@@ -206,7 +204,7 @@ def _line_entries(fit: ServiceFit, sizes: Floats, channels: int) -> _Entries:
         f"{fit.operation}_quantiles": {
             "factors": _rounded(factors),
             "provenance": "fitted",
-            "source": spread,
+            "source": f"{commands}, time / line",
         },
     }
 

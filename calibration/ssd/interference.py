@@ -94,8 +94,8 @@ def commands_alone(commands: pl.DataFrame, *, is_write: bool) -> pl.DataFrame:
 
     Notes
     -----
-    Commands that came later do not count. Those without any, too, would be the shorter ones: the longer a command
-    takes, the more likely another comes meanwhile.
+    Another may have come later. Commands that none joined would be a selection of short ones: the longer a
+    command takes, the more likely another comes meanwhile.
 
     Returns
     -------

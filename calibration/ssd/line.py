@@ -51,6 +51,7 @@ def line_through(size: Floats, times: Floats) -> tuple[float, float]:
 
 
 def fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> MeanLine:
+    """Fit the line of `line_through`, with intervals from `bootstrap` resamplings of moving blocks."""
     base, slope = line_through(size, times)
     rng = np.random.default_rng(seed)
     count = len(size)

@@ -143,7 +143,7 @@ class ServiceFit(Documented):
 
     @property
     def drive_times(self) -> tuple[MeanLine, tuple[float, ...]]:
-        """Line and factors of commands that found the device idle if there were enough, else of the fitted half."""
+        """Line and factors of commands that found the device idle, or of the fitted half if too few did."""
         if self.isolated_line is None or self.isolated_factors is None:
             return self.line, self.factor_table
         return self.isolated_line, self.isolated_factors
