@@ -31,6 +31,7 @@ from stripesim.scenarios.cells.failures import (
 from stripesim.scenarios.cells.gateways import (
     recovered_objects,
     s3_load,
+    scheme_of_copies,
     with_gateways,
 )
 from stripesim.scenarios.cells.models import build_models
@@ -178,7 +179,7 @@ def _object_maps(
     sets = _complete_sets_beside(scenario, pool, scheme)
     return ObjectMaps(
         acting=sets[groups_of_maps(images, len(sets))],
-        scheme=scheme,
+        scheme=scheme_of_copies(sets),
         image_objects=-(-image_bytes // pool.object_bytes),
         exclusive=generation(scenario.generation).exclusive_class_writes,
     )
@@ -220,7 +221,10 @@ def _has_own_sets(
 def _complete_sets_beside(
     scenario: Scenario, pool: Pool, scheme: RedundancyScheme
 ) -> IntArray:
-    """Return the acting sets of `_up_sets_beside` without holes, shape (sets, replicas)."""
+    """Return the acting sets of `_up_sets_beside` without holes, shape (sets, replicas).
+
+    If every group has lost copies, there are as many replicas as most groups have left.
+    """
     acting = pool.cluster.acting
     if _has_own_sets(scenario, pool.scheme, scheme):
         placed = up_sets(scenario, scheme)
@@ -230,10 +234,10 @@ def _complete_sets_beside(
             acting = placed
     complete = acting[(acting != NO_OSD).all(axis=1)]
     if not len(complete):
-        # The first copies that are left hold the map.
-        present = np.flatnonzero((acting != NO_OSD).sum(axis=1) >= scheme.width)
-        rows = [row[row != NO_OSD][: scheme.width] for row in acting[present]]
-        complete = np.array(rows, dtype=np.int64).reshape(-1, scheme.width)
+        left = (acting != NO_OSD).sum(axis=1)
+        width = min(scheme.width, int(left.max()))
+        rows = [row[row != NO_OSD][:width] for row in acting[left >= width]]
+        complete = np.array(rows, dtype=np.int64)
     sets: IntArray = complete[:, : scheme.width]
     return sets
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from stripesim.models.coding import parse_scheme
+from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.models.generations import generation
 from stripesim.models.placement import pgs_of_objects
 from stripesim.scenarios.cells.placement import grown_map_of
@@ -36,6 +36,11 @@ _BINDINGS_BYTES: Final = 128 << 20
 _ROLE_BYTES: Final = 4
 
 
+def scheme_of_copies(sets: IntArray) -> RedundancyScheme:
+    """Return the scheme of a replicated pool with these acting sets, shape (sets, replicas)."""
+    return parse_scheme(f"rep:{sets.shape[1]}")
+
+
 def with_gateways(
     scenario: Scenario, pool: Pool, index_sets: IntArray, models: Models
 ) -> Pool:
@@ -51,7 +56,6 @@ def with_gateways(
     count = spec.count or hosts
     machines = np.arange(count, dtype=np.int64)
     on_osd_hosts = spec.place == "osd-hosts"
-    scheme = parse_scheme(spec.index_scheme)
     shards = np.arange(load.buckets * load.index_shards, dtype=np.int64)
     groups = np.asarray(pgs_of_objects(_INDEX_PREFIX, shards, len(index_sets)))
     largest_bytes = max(load.object_sizes_bytes)
@@ -60,7 +64,7 @@ def with_gateways(
         on_osd_hosts=on_osd_hosts,
         cores_count=spec.cores or models.cpu.cores_per_host,
         threads_count=spec.threads,
-        index_scheme=scheme,
+        index_scheme=scheme_of_copies(index_sets),
         index_sets=index_sets,
         index_groups=groups.astype(np.int64),
         index_shards=load.index_shards,

@@ -223,6 +223,14 @@ def test_a_pristine_image_has_an_object_map_unless_its_features_say_otherwise(sc
     assert cell_of(scheme, **prefilled).pool.cluster.object_maps is None
 
 
+def test_a_map_has_the_copies_that_are_left_if_every_group_has_lost_one():
+    # Three copies in three hosts, one of them down: all groups have two OSDs, and so has each map.
+    lost = {"schemes": ["rep:3"], "cluster.hosts": 3, "degraded.missing_osds": [1]}
+    maps = cell_of(**lost).pool.cluster.object_maps
+    assert maps.scheme == parse_scheme("rep:2")
+    assert {tuple(sorted(row)) for row in maps.acting.tolist()} == {(0, 2)}
+
+
 def test_each_client_has_an_image_with_a_map():
     clients = {"workload.clients": 5, "workload.requests": 100}
     assert cell_of(**clients).pool.cluster.object_maps.images == 5
