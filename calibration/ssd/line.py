@@ -8,6 +8,9 @@ from stripesim.calibration.ssd.result import Floats, MeanLine
 COMMANDS_MIN = 64
 """With fewer commands, halves, bootstrap blocks and the 99th percentile are meaningless."""
 
+# Rows of a resampling.
+_ROWS_MAX = 20_000
+
 # A slope that lets the largest command take this much longer than one of no size is none.
 _SLOPE_MIN = 1e-6
 
@@ -35,10 +38,12 @@ def line_through(size: Floats, times: Floats) -> tuple[float, float]:
     x = size / unit_bytes
     y = np.log(times / unit_ns)
     spread = float(scipy.stats.median_abs_deviation(y, scale="normal")) or 1.0
+    design = np.column_stack((np.ones(len(x)), x))
 
     base, slope = scipy.optimize.least_squares(
-        lambda parameters: y - np.log(parameters[0] + parameters[1] * x),
+        lambda parameters: y - np.log(design @ parameters),
         x0=[0.9, 0.1],
+        jac=lambda parameters: -design / (design @ parameters)[:, None],
         bounds=([1e-6, 0.0], [np.inf, np.inf]),
         loss="soft_l1",
         f_scale=spread,
@@ -54,13 +59,15 @@ def fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> MeanLine
     """Fit the line of `line_through`, with intervals from `bootstrap` resamplings of moving blocks."""
     base, slope = line_through(size, times)
     rng = np.random.default_rng(seed)
-    count = len(size)
-    block = max(1, round(count ** (1 / 3)))
+    count = min(len(size), _ROWS_MAX)
+    block = max(1, round(len(size) ** (1 / 3)))
     draws = np.empty((bootstrap, 2))
     for index in range(bootstrap):
-        starts = rng.integers(0, count - block + 1, size=-(-count // block))
+        starts = rng.integers(0, len(size) - block + 1, size=-(-count // block))
         rows = (starts[:, None] + np.arange(block)).ravel()[:count]
         draws[index] = line_through(size[rows], times[rows])
+    # Fewer rows than the sample has deviate more than it does.
+    draws = (base, slope) + (draws - (base, slope)) * np.sqrt(count / len(size))
     (base_low, base_high), (slope_low, slope_high) = np.quantile(
         draws, [0.025, 0.975], axis=0
     ).T.tolist()
@@ -68,8 +75,8 @@ def fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> MeanLine
         base,
         slope,
         # Percentiles of a skewed bootstrap may all be on one side of the estimate.
-        (min(base_low, base), max(base_high, base)),
-        (min(slope_low, slope), max(slope_high, slope)),
-        count,
+        (max(0.0, min(base_low, base)), max(base_high, base)),
+        (max(0.0, min(slope_low, slope)), max(slope_high, slope)),
+        len(size),
         slope_identified=bool(np.any(size != size[0])),
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from stripesim.calibration.ssd.concurrency import fit_concurrency
@@ -23,6 +24,9 @@ from stripesim.traces import BlockTrace
 
 TABLE_POINTS = 256
 """Cells of the factor table. With the calibration trace, three commands fall into each."""
+
+# Distinct mean times of which the model's distribution consists. More are represented by so many of them.
+_SIZES_MAX = 4096
 
 KS_CRITICAL_5_PERCENT = 1.358
 """Times 1 / sqrt(n), the Kolmogorov distance that independent draws exceed once in twenty times."""
@@ -191,24 +195,55 @@ def factor_table(factor: Floats, points: int = TABLE_POINTS) -> Floats:
     return scaled
 
 
-def model_times_ns(line: MeanLine, table: Floats, size_bytes: Floats) -> Floats:
-    """Return the model's times, sorted, with every cell of the table once per size.
+@dataclass(frozen=True)
+class ModelTimes:
+    """Distribution of the model's times at the sizes of a sample."""
+
+    times_ns: Floats  #: Possible times [ns], ascending, shape (times,)
+    share_at_most: Floats  #: Share of commands that take at most each of them, the last 1, shape (times,)
+    mean_ns: float
+
+    def quantile_ns(self, levels: npt.ArrayLike) -> Floats:
+        """Return the times that these shares of commands do not exceed [ns], float64 of the same shape."""
+        at = np.searchsorted(self.share_at_most, np.asarray(levels) - 1e-12)
+        quantiles: Floats = self.times_ns[np.minimum(at, len(self.times_ns) - 1)]
+        return quantiles
+
+    def distance(self, times_ns: Floats) -> float:
+        """Return the Kolmogorov-Smirnov distance from a sample of times [ns]."""
+        ordered = np.sort(times_ns)
+        at = np.concatenate((ordered, self.times_ns))
+        of_sample = np.searchsorted(ordered, at, side="right") / len(ordered)
+        shares = np.concatenate(([0.0], self.share_at_most))
+        of_model = shares[np.searchsorted(self.times_ns, at, side="right")]
+        return float(np.abs(of_sample - of_model).max())
+
+
+def model_times(line: MeanLine, table: Floats, size_bytes: Floats) -> ModelTimes:
+    """Return the distribution of the model's times at the sizes of a sample.
 
     Parameters
     ----------
     line
         Mean time by size.
     table
-        Factors of mean 1, shape (cells,).
+        Equally likely factors of mean 1, shape (cells,).
     size_bytes
         Sizes [B], shape (n,).
-
-    Returns
-    -------
-    ndarray
-        Times [ns], float64 of shape (n * cells,).
     """
-    return np.sort(np.outer(line.mean_ns(size_bytes), table), axis=None)
+    means_ns, counts = np.unique(line.mean_ns(size_bytes), return_counts=True)
+    if len(means_ns) > _SIZES_MAX:
+        at = (np.arange(_SIZES_MAX) + 0.5) / _SIZES_MAX
+        means_ns = np.quantile(np.repeat(means_ns, counts), at)
+        counts = np.ones(_SIZES_MAX, dtype=np.int64)
+    times_ns = np.outer(means_ns, table).ravel()
+    order = np.argsort(times_ns)
+    shares = np.cumsum(np.repeat(counts, len(table))[order])
+    return ModelTimes(
+        times_ns[order],
+        shares / shares[-1],
+        float(np.average(means_ns, weights=counts) * np.mean(table)),
+    )
 
 
 def _candidates(train: Floats, held_out: Floats) -> tuple[FactorDistribution, ...]:
@@ -233,16 +268,15 @@ def _candidates(train: Floats, held_out: Floats) -> tuple[FactorDistribution, ..
 def _score(
     part: str, line: MeanLine, table: Floats, size: Floats, times: Floats
 ) -> Score:
-    model = model_times_ns(line, table, size)
+    model = model_times(line, table, size)
     levels = [0.5, 0.9, 0.99]
-    errors = (np.quantile(model, levels) / np.quantile(times, levels) - 1).tolist()
-    distance = float(scipy.stats.ks_2samp(times, model, method="asymp").statistic)
+    errors = (model.quantile_ns(levels) / np.quantile(times, levels) - 1).tolist()
     critical = float(KS_CRITICAL_5_PERCENT / np.sqrt(len(times)))
     return Score(
         part,
         len(times),
-        distance,
+        model.distance(times),
         critical,
-        float(model.mean() / times.mean() - 1),
+        float(model.mean_ns / times.mean() - 1),
         *errors,
     )

@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
+from stripesim.calibration.ssd import line as line_module
 from stripesim.calibration.ssd.concurrency import fit_concurrency
-from stripesim.calibration.ssd.time_fit import factor_table, fit_times
+from stripesim.calibration.ssd.line import fit_line
+from stripesim.calibration.ssd.time_fit import factor_table, fit_times, model_times
 from stripesim.models.problems import TraceError
 from stripesim.scenarios.show.figures.screen import screen_files
 from stripesim.scenarios.show.figures.service_fit import draw_fit
@@ -202,6 +205,38 @@ def test_the_table_keeps_the_mean() -> None:
     table = factor_table(factor) * factor.mean()
     assert table.mean() == pytest.approx(factor.mean(), rel=1e-12)
     assert np.all(np.diff(table) >= 0)
+
+
+def test_the_distribution_of_the_model_is_that_of_every_factor_at_every_size() -> None:
+    rng = np.random.default_rng(2)
+    size = rng.choice([4096, 16384, 131072], 500)
+    line = fit_times(made(), bootstrap=20).line
+    table = factor_table(rng.lognormal(0, 0.4, 1000), 256)
+    times = line.mean_ns(size) * rng.lognormal(0, 0.5, 500)
+    model = model_times(line, table, size)
+    # The long way: a time for each of 500 sizes and 256 factors.
+    listed = np.sort(np.outer(line.mean_ns(size), table), axis=None)
+    assert model.mean_ns == pytest.approx(listed.mean())
+    levels = [0.01, 0.5, 0.9, 0.99, 1.0]
+    wanted = np.quantile(listed, levels, method="inverted_cdf")
+    assert model.quantile_ns(levels) == pytest.approx(wanted)
+    wanted = stats.ks_2samp(times, listed, method="asymp").statistic
+    assert model.distance(times) == pytest.approx(wanted)
+
+
+def test_intervals_of_long_traces_are_scaled_from_shorter_resamplings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(4)
+    size = rng.choice([4096.0, 131072.0], 4000)
+    times = (90_000 + 0.5 * size) * rng.lognormal(-0.02, 0.2, 4000)
+    whole = fit_line(size, times, 1, 200)
+    monkeypatch.setattr(line_module, "_ROWS_MAX", 1000)
+    quarter = fit_line(size, times, 1, 200)
+    assert quarter.base_ns == whole.base_ns
+    # Unscaled, a quarter of the rows would give twice the width. 200 resamplings give it to about a tenth.
+    ratio = np.ptp(quarter.base_ns_ci95) / np.ptp(whole.base_ns_ci95)
+    assert ratio == pytest.approx(1, abs=0.3)
 
 
 def test_same_seed_same_fit() -> None:

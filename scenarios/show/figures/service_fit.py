@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from stripesim.calibration.ssd.result import Floats, ServiceFit
-from stripesim.calibration.ssd.time_fit import model_times_ns, sample_of
+from stripesim.calibration.ssd.time_fit import ModelTimes, model_times, sample_of
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
 from stripesim.scenarios.show.figures.specification import (
     COLOURS,
@@ -25,19 +25,21 @@ _HELD_OUT: Final = COLOURS[1]
 _MODEL: Final = "#000000"
 _US: Final = 1e3
 _FITTED: Final = "first half (fitted)"
+# Points of the model's distribution function.
+_STEPS: Final = 1000
 _NEVER_SEEN: Final = "second half (held out)"
 
 
 @dataclass(frozen=True)
 class _Half:
-    """The commands of one half of a trace, and times that the model gives for them."""
+    """The commands of one half of a trace, and the times that the model gives for them."""
 
     label: str
     colour: str
     marker: str
     size_bytes: Floats
     times_us: Floats
-    model_us: Floats
+    model: ModelTimes
 
 
 def draw_fit(fit: ServiceFit, trace: BlockTrace) -> CaptionedFigure:
@@ -55,7 +57,7 @@ def draw_fit(fit: ServiceFit, trace: BlockTrace) -> CaptionedFigure:
             size[part],
             times_us[part],
             # The model at the sizes of each half tests times rather than the choice of sizes.
-            model_times_ns(fit.line, table, size[part]) / _US,
+            model_times(fit.line, table, size[part]),
         )
         for label, colour, marker, part in (
             (_FITTED, _DATA, "o", slice(half)),
@@ -135,7 +137,10 @@ def _shares_panel(fit: ServiceFit, halves: list[_Half]) -> PanelSpec:
         for half in halves
     ]
     model = {"color": _MODEL, "linestyle": "--", "linewidth": 1}
-    layers.append(distribution(halves[1].model_us, "model", **model))
+    levels = (np.arange(_STEPS) + 0.5) / _STEPS
+    layers.append(
+        distribution(halves[1].model.quantile_ns(levels) / _US, "model", **model)
+    )
     both = np.concatenate([half.times_us for half in halves])
     best = min(fit.candidates, key=lambda candidate: candidate.aic)
     return PanelSpec(
@@ -162,7 +167,7 @@ def _qq_panel(fit: ServiceFit, halves: list[_Half]) -> PanelSpec:
     ends: list[float] = []
     for half in halves:
         x = np.quantile(half.times_us, levels)
-        y = np.quantile(half.model_us, levels)
+        y = half.model.quantile_ns(levels) / _US
         ends += [*x[[0, -1]], *y[[0, -1]]]
         look = {"color": half.colour, "marker": half.marker, "markersize": 5}
         layers.append(
