@@ -17,7 +17,7 @@ from stripesim.scenarios.show.figures.specification import (
     LayerSpec,
     PanelSpec,
 )
-from stripesim.scenarios.show.figures.trace_sheet import distribution
+from stripesim.scenarios.show.figures.trace_sheet import DOTS_MAX, distribution
 from stripesim.traces import BlockTrace
 
 _DATA: Final = COLOURS[0]
@@ -88,21 +88,22 @@ def draw_fit(fit: ServiceFit, trace: BlockTrace) -> CaptionedFigure:
 
 def _caption(title: str) -> str:
     return (
-        f"{title}. (a) Time of each command over its size, with the fitted mean and median. (b) Distribution "
-        "of times in both halves and in the model, with Kolmogorov-Smirnov distances. (c) Quantiles of the "
-        "model over those of the data."
+        f"{title}. (a) Time of each command over its size (of at most {DOTS_MAX:,}), with the fitted mean "
+        "and median. (b) Distribution of times in both halves and in the model, with Kolmogorov-Smirnov "
+        "distances. (c) Quantiles of the model over those of the data."
     )
 
 
 def _times_panel(fit: ServiceFit, halves: list[_Half]) -> PanelSpec:
     """Specify times over sizes with the fitted line."""
     dots = {"marker": "o", "markersize": 3.5, "markeredgewidth": 0, "alpha": 0.4}
+    step = -(-sum(len(half.times_us) for half in halves) // DOTS_MAX)
     layers = [
         LayerSpec(
             mark="points",
-            x=half.size_bytes / 1024,
-            y=half.times_us,
-            style={**dots, "color": half.colour},
+            x=half.size_bytes[::step] / 1024,
+            y=half.times_us[::step],
+            style={**dots, "color": half.colour, "rasterized": True},
         )
         for half in halves
     ]

@@ -34,7 +34,10 @@ _WRITE: Final = COLOURS[1]
 _DIRECTIONS: Final = ((False, _READ, "reads"), (True, _WRITE, "writes"))
 _REFERENCE: Final = {"color": "#000000", "linestyle": "--", "linewidth": 1}
 _BINS: Final = 120
-_DOTS_MAX: Final = 20_000
+#: Requests that are drawn one by one.
+DOTS_MAX: Final = 20_000
+# Steps of a curve.
+_STEPS_MAX: Final = 2000
 
 Values = npt.NDArray[Any]
 
@@ -147,6 +150,8 @@ def _gaps(trace: BlockTrace) -> PanelSpec:
         return PanelSpec(title=title, without_data="all requests at one time")
     zeros = len(gaps_us) - len(positive)
     above = 1 - (np.arange(len(positive)) + zeros) / len(gaps_us)
+    # The longest gaps are few and far apart on the axis, so their steps are kept.
+    kept = np.union1d(_enough(len(positive)), np.arange(len(positive))[-_STEPS_MAX:])
     at = np.geomspace(positive[0], positive[-1], 400)
     low = 0.5 / len(gaps_us)
     with np.errstate(under="ignore"):
@@ -156,7 +161,13 @@ def _gaps(trace: BlockTrace) -> PanelSpec:
     return PanelSpec(
         title=title,
         layers=[
-            LayerSpec(mark="steps", x=positive, y=above, label="trace", style=style),
+            LayerSpec(
+                mark="steps",
+                x=positive[kept],
+                y=above[kept],
+                label="trace",
+                style=style,
+            ),
             LayerSpec(
                 mark="line",
                 x=at[is_shown],
@@ -216,7 +227,7 @@ def _sizes(trace: BlockTrace) -> PanelSpec:
 def _offsets(trace: BlockTrace) -> PanelSpec:
     busiest = trace.requests["device"].value_counts(sort=True)["device"][0]
     rows = trace.requests.filter(trace.requests["device"] == busiest)
-    step = -(-rows.height // _DOTS_MAX)
+    step = -(-rows.height // DOTS_MAX)
     rows = rows.gather_every(step)
     layers = []
     for write, colour, label in _DIRECTIONS:
@@ -345,6 +356,8 @@ def distribution(values: Values, label: str, **style: Any) -> LayerSpec:
     """Return the share of values that are at most as large, as steps."""
     at, counts = np.unique(values, return_counts=True)
     share = np.cumsum(counts) / counts.sum()
+    kept = _enough(len(at))
+    at, share = at[kept], share[kept]
     return LayerSpec(
         mark="steps",
         # Start the steps at zero. A single size would otherwise be a single point.
@@ -353,6 +366,11 @@ def distribution(values: Values, label: str, **style: Any) -> LayerSpec:
         label=label,
         style={"where": "post", "linewidth": 1.8, **style},
     )
+
+
+def _enough(count: int) -> npt.NDArray[np.int64]:
+    """Return positions of at most `_STEPS_MAX` of `count` ascending values, evenly spaced with both ends."""
+    return np.linspace(0, count - 1, min(count, _STEPS_MAX)).astype(np.int64)
 
 
 def _size(size_bytes: float) -> str:
