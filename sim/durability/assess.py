@@ -367,12 +367,14 @@ def _with_exposures(usual: Sequence[str], row: dict[str, Any]) -> list[str]:
     """Return the assumptions with those on exposures, whose numbers leave the row."""
     stated = list(usual)
     loss_of_exposure = row.pop("loss_of_exposure", 0.0)
-    if loss_of_exposure > LOSS_OF_EXPOSURE_MAX:
-        stated[stated.index(INDEPENDENT)] = (
-            f"An exposure loses data with probability {loss_of_exposure:.2g}, so whole histories are "
-            "followed to their first loss and counted."
-        )
     exposures = row.pop("exposures", None)
+    if exposures is None and INDEPENDENT in stated:
+        often = "Histories often lose data"
+        if loss_of_exposure > LOSS_OF_EXPOSURE_MAX:
+            often = f"An exposure loses data with probability {loss_of_exposure:.2g}"
+        stated[stated.index(INDEPENDENT)] = (
+            f"{often}, so whole histories are followed to their first loss and counted."
+        )
     if exposures is not None and exposures < FEW_EXPOSURES:
         seen = "1 exposure" if exposures == 1 else f"{exposures} exposures"
         stated.append(

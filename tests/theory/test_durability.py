@@ -1019,6 +1019,48 @@ AIMED = {
 }
 
 
+def with_few_spares(afr):
+    """Replicas on twelve drives with one spare, which takes 90 days to replace and 20 hours to rebuild."""
+    return grouped(
+        "rep:3", 12, 16, afr, 20.0, spares=1, replacement_s=90 * 86400, horizon_s=10 * YEAR_S,
+    )  # fmt: skip
+
+
+def test_side_walks_wait_for_spares_as_walks_do():
+    # Given spares that run out now and then: 12 × 0.105 × 90 d / 365.25 d = 0.31 drives wait for one
+    system = with_few_spares(0.1)
+    plain = plain_monte_carlo(system, walks=200)
+    # Then histories count losses in exposures of 90 days, which are few among those of 20 hours.
+    seen = exposure_losses(system, walks=200)
+    assert plain.low < seen.probability < plain.high
+
+
+def test_histories_of_a_small_system_that_often_loses_data_are_counted():
+    # Given pools that share spares, which run out for good: one exposure of a history brings its loss
+    system = clustered(
+        "rs:4,2", 60, 0.2, 1e8, spares=2, replacement_s=60 * 86400, horizon_s=10 * YEAR_S,
+    )  # fmt: skip
+    plain = plain_monte_carlo(system, walks=200)
+    # Then whole histories are counted, and their interval meets that of plain walks.
+    for seed in range(4):
+        seen = exposure_losses(system, seed=seed, walks=200)
+        assert seen.low < plain.high
+        assert plain.low < seen.high
+    row = assess(with_few_spares(0.2), "history", walks=200)
+    assert any("whole histories are followed" in line for line in row["assumptions"])
+
+
+def test_intervals_cover_losses_that_are_more_likely_than_not():
+    # Given a mirror of which an exposure loses data with 0.09, so that exposures are hardly independent
+    system = clustered("rep:2", 2, 0.5, 5.5e6, horizon_s=10 * YEAR_S)
+    exact = chain_of(system).loss_probability(system.horizon_s)
+    assert 0.5 < exact < 0.7
+    ends = [exposure_losses(system, seed=seed, walks=300) for seed in range(40)]
+    covered = sum(seen.low <= exact <= seen.high for seen in ends)
+    # Of 40 intervals of 95 %, fewer than 36 cover with a probability of 5 %.
+    assert covered >= 36
+
+
 def struck(scheme, unit, units, lost_fraction, holes=0):
     """40 groups on eight hosts of three drives, the first of them without their last shard."""
     system = grouped(scheme, drives=24, groups=40, afr=1e-12)
