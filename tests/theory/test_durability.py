@@ -130,6 +130,39 @@ def test_unavailability_of_the_long_run_is_that_of_a_year_unless_rebuilds_are_lo
     assert stated == is_long
 
 
+@pytest.mark.parametrize(
+    ("unit", "units", "stopped"),
+    [
+        # A host takes one copy of a group, which leaves the other copy at its site.
+        ("host", 1, 0.0),
+        # 6 of 15 pairs are at one site, and hold both copies of a third of the groups there.
+        ("host", 2, 6 / 15 / 3),
+        # Two of 20 triples are a site, without which groups serve. The others have a pair at one site.
+        ("host", 3, 18 / 20 / 3),
+        ("host", 6, 1.0),
+        # Each host has one drive.
+        ("drive", 2, 6 / 15 / 3),
+        ("site", 1, 0.0),
+        ("site", 2, 1.0),
+    ],
+)
+def test_bursts_stop_stretched_groups_without_a_copy_at_a_site_that_is_up(
+    unit, units, stopped
+):
+    # Given two sites of three hosts with a drive each, and groups on each two and two of them
+    pairs = list(combinations(range(3), 2))
+    rows = [(a, b, 3 + c, 3 + d) for a, b in pairs for c, d in pairs]
+    burst = Burst("away", unit, units, 1 / YEAR_S, lost_fraction=0.0, down_s=3600)
+    system = System(
+        code=code_of("rep:4"), placement="crush", drives=6, drive_bytes=1e12,
+        lifetime=Lifetime.exponential(1e-9), repair=DriveRepair(1e8), bursts=(burst,),
+        groups=np.array(rows, dtype=np.int32), is_stretched=True,
+        units={"host": np.arange(6, dtype=np.int32), "site": np.arange(6, dtype=np.int32) // 3},
+    )  # fmt: skip
+    # When such a burst strikes for an hour a year, then clients wait for that part of it.
+    assert unavailability(system) == pytest.approx(stopped * 3600 / YEAR_S, abs=1e-12)
+
+
 def with_fixed_times(system):
     return replace(system, repair=replace(system.repair, fixed=True))
 
