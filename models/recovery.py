@@ -56,8 +56,7 @@ class RecoveryModel(MeasuredModel):
     monitor_tick_ns: (
         int  #: Interval at which the monitor looks for OSDs to mark out [ns]
     )
-    #: Share of OSDs that are in below which no further OSD is marked out automatically. The last one may cross
-    #: it.
+    #: Share of OSDs that are in below which no further one is marked out automatically
     min_in_fraction: float
     #: Minimum time between two maps, and the delay of a map if the last one is older [ns].
     propose_interval_ns: int
