@@ -22,6 +22,7 @@ from stripesim.scenarios.schema.tables import (
     EventSpec,
     FaultsSpec,
 )
+from stripesim.scenarios.schema.units import counted_text
 
 _NUMBERS: Final = {
     "exponential": {"scale_s"},
@@ -296,7 +297,7 @@ def _room(
             continue
         width = item.scheme.width
         if loss is not None and loss.left < width <= domain_count(scenario, domain):
-            got = f"{loss.left} {domain}s left with an OSD up, permanently"
+            got = f"{counted_text(loss.left, domain)} left with an OSD up, permanently"
             wanted = f"at least {width}, for {item.text} to rebuild"
             wanted += f" (set return_s or add {domain}s)"
             yield problem(f"faults.events.{gone[-1]}", got, wanted, *_COUNTS, key)
