@@ -23,6 +23,7 @@ from stripesim.sim.durability.histories import (
     exposure_losses,
 )
 from stripesim.sim.durability.losses import losses_of
+from stripesim.sim.durability.service import struck_share_beside_failures
 from stripesim.sim.durability.splitting import (
     WALK_EVENTS_MAX,
     WALKS,
@@ -467,6 +468,8 @@ def _unavailable_by(system: System, burst: Burst, away: float) -> float:
     units = system.units.get(burst.unit)
     if burst.units != 1 or units is None:
         return loss_of_burst(system, burst).unavailable
+    if system.code.distances is not None:
+        return struck_share_beside_failures(system, units, away)
     members = system.layout
     present = (members >= 0) & (members < system.drives)
     of_shards = np.where(present, units[np.where(present, members, 0)], -1)

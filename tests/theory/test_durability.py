@@ -163,6 +163,43 @@ def test_bursts_stop_stretched_groups_without_a_copy_at_a_site_that_is_up(
     assert unavailability(system) == pytest.approx(stopped * 3600 / YEAR_S, abs=1e-12)
 
 
+def lrc_on_12_drives(burst, afr=1e-9):
+    """LRC(4,3,2), whose first two pairs of shards cannot be decoded without both, on 7 of 12 hosts."""
+    code = code_of("lrc:4,3,2")
+    pairs = [mask for mask in range(1 << 7) if mask.bit_count() == 2]
+    assert [mask for mask in pairs if code.distances[mask] == 0] == [0b11, 0b1100]
+    rows = [np.roll(np.arange(12), turn)[:7] for turn in range(12)]
+    return System(
+        code=code, placement="crush", drives=12, drive_bytes=1e12, lifetime=Lifetime.exponential(afr),
+        repair=DriveRepair(1e8), bursts=(burst,), groups=np.array(rows, dtype=np.int32),
+        units={"host": np.arange(12, dtype=np.int32)},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("lost_fraction", [0.0, 0.5, 1.0])
+def test_groups_wait_for_shards_without_which_nothing_can_be_decoded(lost_fraction):
+    # Given two of 12 hosts that are down for an hour a year: min_size 5 of 7 shards are there
+    burst = Burst("away", "host", 2, 1 / YEAR_S, lost_fraction, down_s=3600)
+    system = lrc_on_12_drives(burst)
+    assert system.missing_allowed == 2
+    # Then 2 of 66 pairs of hosts hold both shards of one of the two pairs.
+    assert loss_of_burst(system, burst).unavailable == pytest.approx(2 / 66)
+    by_hand = 2 / 66 * 3600 / YEAR_S
+    assert unavailability(system) == pytest.approx(by_hand, rel=1e-6)
+
+
+def test_a_host_that_is_down_makes_groups_wait_for_the_partner_of_its_shard():
+    # Given one host that is down for an hour a year, and drives that are away for a part of the time
+    burst = Burst("away", "host", 1, 1 / YEAR_S, lost_fraction=0.0, down_s=3600)
+    system = lrc_on_12_drives(burst, afr=0.1)
+    away_s = system.shard_transfer_s
+    away = away_s * system.lifetime.rate_per_s
+    # Then 4 of 12 hosts hold a shard of a pair, whose partner is away by itself. Besides, three of seven
+    # shards are away.
+    by_hand = 4 / 12 * away * 3600 / YEAR_S + comb(7, 3) * away**3
+    assert unavailability(system) == pytest.approx(by_hand, rel=0.01)
+
+
 def with_fixed_times(system):
     return replace(system, repair=replace(system.repair, fixed=True))
 
