@@ -17,7 +17,7 @@ _HEALTHY_LEAST: Final = 2
 _DEGRADED_LEAST: Final = 1
 
 #: Shards looked at for all sets of struck units, above which sets are drawn, and the fewest drawn [count].
-_SHARDS_MAX: Final = 10_000_000
+_SHARDS_MAX: Final = 50_000_000
 _DRAWN_LEAST: Final = 20
 _SEED: Final = 1
 
@@ -63,7 +63,7 @@ def _struck_drives(system: System, burst: Burst) -> Iterator[Bools]:
         units = np.arange(system.drives, dtype=np.int32)
     total = int(units.max()) + 1
     affordable = _SHARDS_MAX // system.layout.size
-    if comb(total, burst.units) <= affordable:
+    if burst.units == 1 or comb(total, burst.units) <= affordable:
         for chosen in combinations(range(total), burst.units):
             yield np.isin(units, chosen)
         return
