@@ -1,7 +1,7 @@
 """Priorities of clients, recovery and background work in an OSD's op queue, for WPQ and mClock.
 
 Two versions of the code were read: v17.2 (costs as times, commit 06a093ea) and v18.2 onwards (costs in bytes,
-commit 5a4ed80e).
+commit 5a4ed80e). v17.2.7 and later have the latter, too (pull request 49973 of ceph/ceph).
 
 References
 ----------

@@ -56,7 +56,7 @@ class RecoveryModel(MeasuredModel):
     monitor_tick_ns: (
         int  #: Interval at which the monitor looks for OSDs to mark out [ns]
     )
-    #: Smallest share of OSDs that must stay in. No OSD is marked out automatically below it.
+    #: Share of OSDs that are in below which no further one is marked out automatically
     min_in_fraction: float
     #: Minimum time between two maps, and the delay of a map if the last one is older [ns].
     propose_interval_ns: int

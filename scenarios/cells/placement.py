@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -507,17 +507,38 @@ def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int |
     return {osd: named.get(osd, osd) for osd in osds}
 
 
-def shards_without_a_site(scenario: Scenario, scheme: RedundancyScheme) -> int:
-    """Return the fewest shards of a placement group that are left without any one site."""
+class WithoutSite(NamedTuple):
+    """What is left of placement groups without any one site.
+
+    Attributes
+    ----------
+    shards
+        Fewest shards of a group [count].
+    undecodable_groups
+        Groups whose data the shards that are left do not decode, of the site without which there are most
+        [count].
+    """
+
+    shards: int
+    undecodable_groups: int
+
+
+def left_without_a_site(scenario: Scenario, scheme: RedundancyScheme) -> WithoutSite:
+    """Return the fewest shards and the most undecodable groups that are left without any one site."""
     sets = up_sets(scenario, scheme)
     present = sets != NO_OSD
     host_sites = _sites_of_hosts(scenario, padded_osd_hosts(scenario))
     sites = host_sites[padded_osd_hosts(scenario)[np.where(present, sets, 0)]]
-    left = [
-        (present & (sites != site)).sum(axis=1).min()
-        for site in range(int(host_sites.max()) + 1)
-    ]
-    return int(min(left))
+    shards = []
+    undecodable = []
+    for site in range(int(host_sites.max()) + 1):
+        left = present & (sites != site)
+        shards.append(int(left.sum(axis=1).min()))
+        patterns, counts = np.unique(~left, axis=0, return_counts=True)
+        lost = [frozenset(np.flatnonzero(pattern).tolist()) for pattern in patterns]
+        decodes = np.array([scheme.can_decode(pattern) for pattern in lost])
+        undecodable.append(int(counts[~decodes].sum()))
+    return WithoutSite(min(shards), max(undecodable))
 
 
 def sites_of(

@@ -271,8 +271,11 @@ def nearest_parameters(preset: str, release: int) -> ParameterChoice:
 
 
 # The first version of a release whose OSDs on disks have one operation queue of five threads, in place of
-# five of one thread.
-_ONE_OP_SHARD_SINCE: Final = {18: (18, 2, 5), 19: (19, 2, 1)}
+# five of one thread. Quincy has none.
+_ONE_OP_SHARD_SINCE: Final = {17: (18,), 18: (18, 2, 5), 19: (19, 2, 1)}
+
+# The first version of Quincy with the costs and profiles of Reef's mClock (pull request 49973 of ceph/ceph).
+_MCLOCK_OF_REEF_SINCE: Final = (17, 2, 7)
 
 # Result.
 
@@ -354,11 +357,27 @@ def op_shards_of(version: str, preset: str) -> dict[str, int]:
     >>> op_shards_of("18.2.4", "hdd-7200"), op_shards_of("18.2.7", "hdd-7200")
     ({'op_shards': 5, 'op_threads_per_shard': 1}, {})
     """
-    numbers = tuple(int(number) for number in re.findall(r"[0-9]+", version)[:3])
+    numbers = _numbers_of(version)
     changed = _ONE_OP_SHARD_SINCE.get(numbers[0]) if numbers else None
     if _DRIVE_CLASSES.get(preset) != "hdd" or changed is None or numbers >= changed:
         return {}
+    if numbers[0] == 17 and not has_mclock_of_reef(version):
+        return {}
     return {"op_shards": 5, "op_threads_per_shard": 1}
+
+
+def has_mclock_of_reef(version: str) -> bool:
+    """Return True if a version of Quincy schedules as Reef does.
+
+    >>> [has_mclock_of_reef(version) for version in ("17.2.6", "17.2.7", "18.2.4")]
+    [False, True, False]
+    """
+    numbers = _numbers_of(version)
+    return numbers[:1] == (17,) and numbers >= _MCLOCK_OF_REEF_SINCE
+
+
+def _numbers_of(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"[0-9]+", version)[:3])
 
 
 def _processors_by_host(osds: Sequence[ImportedOsd]) -> dict[str, HostProcessors]:

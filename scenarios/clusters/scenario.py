@@ -36,7 +36,12 @@ from stripesim.scenarios.clusters.cluster import (
     ImportedPool,
     osds_text,
 )
-from stripesim.scenarios.clusters.hardware import Derivation, Hardware, hardware_of
+from stripesim.scenarios.clusters.hardware import (
+    Derivation,
+    Hardware,
+    hardware_of,
+    has_mclock_of_reef,
+)
 from stripesim.scenarios.clusters.pool_crush import crush_of_pool
 from stripesim.scenarios.clusters.pool_workload import PoolLoad, load_of
 from stripesim.scenarios.clusters.report_schema import printable
@@ -255,6 +260,9 @@ def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescripti
     release = cluster.release or _RELEASE_UNKNOWN
     generation = next(name for least, name in _GENERATIONS if release >= least)
     known = f"Ceph {cluster.version or 'of unknown release'}"
+    if has_mclock_of_reef(cluster.version):
+        generation = "reef"
+        known += ", which schedules as Reef does"
     if not _OLDEST_SIMULATED <= release <= _NEWEST_SIMULATED:
         known += ", the nearest that is simulated"
     hardware = hardware_of(cluster, pool, release)

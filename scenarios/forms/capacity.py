@@ -37,7 +37,7 @@ from stripesim.scenarios.cells.placement import (
 from stripesim.scenarios.schema.geometry import shards_per_domain
 from stripesim.scenarios.schema.keys import ClusterSpec
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.schema.units import bytes_text
+from stripesim.scenarios.schema.units import bytes_text, counted_text
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool
@@ -552,8 +552,8 @@ def spare_words(held: Capacity) -> str:
     """Return a sentence on the effect of a lost failure domain on a pool without a spare one."""
     return (
         f"{held.scheme}: no spare {held.domain}{held.where}: {held.domains} for {held.shards} shards. After "
-        f"the loss of one, the pool stays degraded until it is replaced, with {held.width - 1} shards where "
-        f"it needs {held.min_size} (min_size) to serve clients"
+        f"the loss of one, the pool stays degraded until it is replaced, with "
+        f"{counted_text(held.width - 1, 'shard')} where it needs {held.min_size} (min_size) to serve clients"
     )
 
 
@@ -571,8 +571,8 @@ def lost_host_words(held: Capacity) -> str | None:
     left = held.width - most
     if left < held.min_size:
         return (
-            f"{together}. Without that host, placement groups serve no clients with {left} shards where they "
-            f"need {held.min_size} (min_size)"
+            f"{together}. Without that host, placement groups serve no clients with "
+            f"{counted_text(left, 'shard')} where they need {held.min_size} (min_size)"
         )
     return None
 

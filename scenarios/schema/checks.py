@@ -34,7 +34,7 @@ from stripesim.scenarios.schema.problems import KeyProblem, problem
 from stripesim.scenarios.schema.tables import GATEWAY_KEYS, VARIED, PlanSpec
 from stripesim.scenarios.schema.toml import shorten
 from stripesim.scenarios.schema.types import S3_OPS
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.schema.units import counted_text, format_size
 
 #: Keys that decide how many failure domains there are, and whether they count.
 _GEOMETRY: Final = (
@@ -862,9 +862,9 @@ def _tolerance(
     involves = (*_GEOMETRY, domain_key, "repair.lost_osds", "degraded.missing_osds")
     if loss.hit > most:
         wanted = f"at most {most}, or {item.text} loses data"
-        yield problem(key, f"OSDs down in {loss.hit} {domain}s", wanted, *involves)
+        down = f"OSDs down in {counted_text(loss.hit, domain)}"
+        yield problem(key, down, wanted, *involves)
     elif key == "repair.lost_osds" and loss.left < width:
         wanted = f"at least {width}, for {item.text} to rebuild"
-        yield problem(
-            key, f"{loss.left} {domain}s left with an OSD up", wanted, *involves
-        )
+        left = f"{counted_text(loss.left, domain)} left with an OSD up"
+        yield problem(key, left, wanted, *involves)

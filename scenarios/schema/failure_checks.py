@@ -22,6 +22,7 @@ from stripesim.scenarios.schema.tables import (
     EventSpec,
     FaultsSpec,
 )
+from stripesim.scenarios.schema.units import counted_text
 
 _NUMBERS: Final = {
     "exponential": {"scale_s"},
@@ -296,7 +297,7 @@ def _room(
             continue
         width = item.scheme.width
         if loss is not None and loss.left < width <= domain_count(scenario, domain):
-            got = f"{loss.left} {domain}s left with an OSD up, permanently"
+            got = f"{counted_text(loss.left, domain)} left with an OSD up, permanently"
             wanted = f"at least {width}, for {item.text} to rebuild"
             wanted += f" (set return_s or add {domain}s)"
             yield problem(f"faults.events.{gone[-1]}", got, wanted, *_COUNTS, key)
@@ -318,6 +319,7 @@ def durability_rules(
     if spec.lifetime is not None:
         yield from _lifetime(spec.lifetime)
     yield from _placed_drives(spec)
+    yield from _min_size(scenario, spec, schemes)
     yield from _rebuild_rate(spec)
     if spec.scrub_interval_s is not None and not spec.sector_error_rate:
         key = "durability.scrub_interval_s"
@@ -327,6 +329,24 @@ def durability_rules(
     if spec.placement == "clustered":
         yield from _pace_of_pools(spec, schemes)
     yield from _bursts(scenario, spec)
+
+
+def _min_size(
+    scenario: ScenarioKeys, spec: DurabilitySpec, schemes: Sequence[NumberedScheme]
+) -> Iterator[KeyProblem]:
+    """Check that a pool of each scheme may have the stated `min_size`, as Ceph does."""
+    if spec.min_size is None:
+        return
+    key = "durability.min_size"
+    if scenario.cluster.stretch:
+        stretch = "cluster.stretch"
+        wanted = f"no such key, because {stretch} is true and has rules of its own"
+        yield problem(key, spec.min_size, wanted, stretch)
+    for item in schemes:
+        k, width = item.scheme.k, item.scheme.width
+        if not k <= spec.min_size <= width:
+            wanted = f"{k} to {width}, for the shards of {item.text}"
+            yield problem(key, spec.min_size, wanted, f"schemes.{item.number}")
 
 
 _PLACEMENT: Final = "durability.placement"

@@ -23,6 +23,7 @@ from stripesim.sim.durability.histories import (
     exposure_losses,
 )
 from stripesim.sim.durability.losses import losses_of
+from stripesim.sim.durability.service import struck_share_beside_failures
 from stripesim.sim.durability.splitting import (
     WALK_EVENTS_MAX,
     WALKS,
@@ -367,12 +368,14 @@ def _with_exposures(usual: Sequence[str], row: dict[str, Any]) -> list[str]:
     """Return the assumptions with those on exposures, whose numbers leave the row."""
     stated = list(usual)
     loss_of_exposure = row.pop("loss_of_exposure", 0.0)
-    if loss_of_exposure > LOSS_OF_EXPOSURE_MAX:
-        stated[stated.index(INDEPENDENT)] = (
-            f"An exposure loses data with probability {loss_of_exposure:.2g}, so whole histories are "
-            "followed to their first loss and counted."
-        )
     exposures = row.pop("exposures", None)
+    if exposures is None and INDEPENDENT in stated:
+        often = "Histories often lose data"
+        if loss_of_exposure > LOSS_OF_EXPOSURE_MAX:
+            often = f"An exposure loses data with probability {loss_of_exposure:.2g}"
+        stated[stated.index(INDEPENDENT)] = (
+            f"{often}, so whole histories are followed to their first loss and counted."
+        )
     if exposures is not None and exposures < FEW_EXPOSURES:
         seen = "1 exposure" if exposures == 1 else f"{exposures} exposures"
         stated.append(
@@ -465,6 +468,8 @@ def _unavailable_by(system: System, burst: Burst, away: float) -> float:
     units = system.units.get(burst.unit)
     if burst.units != 1 or units is None:
         return loss_of_burst(system, burst).unavailable
+    if system.code.distances is not None:
+        return struck_share_beside_failures(system, units, away)
     members = system.layout
     present = (members >= 0) & (members < system.drives)
     of_shards = np.where(present, units[np.where(present, members, 0)], -1)

@@ -27,6 +27,7 @@ from stripesim.sim.durability.draws import (
     wide,
 )
 from stripesim.sim.durability.probability import any_of
+from stripesim.sim.durability.service import struck_share
 from stripesim.sim.durability.splitting import initial_state, prepare
 from stripesim.sim.durability.system import Burst, Code, Floats, Ints, System
 from stripesim.sim.durability.walks.groups import (
@@ -246,6 +247,16 @@ def loss_of_burst(system: System, burst: Burst) -> BurstLoss:
         raise ValueError(
             f"units: got {burst.units}, wanted at most {total} {burst.unit}s"
         )
+    loss = _loss_among(system, burst, units)
+    if system.code.distances is None:
+        return loss
+    # Groups also wait for shards without which their data cannot be decoded.
+    return loss._replace(unavailable=struck_share(system, burst, units))
+
+
+def _loss_among(system: System, burst: Burst, units: Ints) -> BurstLoss:
+    """Compute the loss by the units of each drive. A group is unavailable by its number of missing shards."""
+    total = int(units.max()) + 1
     if system.placement == "crush":
         return _loss_by_sets(system, burst, units)
     code = system.code

@@ -21,14 +21,17 @@ import scipy
 from stripesim.sim.durability.aims import aims_of, surely_lost
 from stripesim.sim.durability.chain import levels_of
 from stripesim.sim.durability.splitting import (
+    BATCHES,
     WALKS,
     WIDTH_NINES,
     Estimate,
     Prepared,
     Spread,
     counted_losses,
+    events_of_history,
     initial_state,
     prepare,
+    wait_for_spare_s,
 )
 from stripesim.sim.durability.system import Floats, System
 from stripesim.sim.durability.turns import Levels
@@ -49,6 +52,11 @@ EFFORT_MAX: Final = 12_000_000
 #: Probability of loss in an exposure above which whole histories are counted instead. Side walks miss further
 #: losses of the same exposure.
 LOSS_OF_EXPOSURE_MAX: Final = 0.1
+
+#: Expected losses in a history above which whole histories of small systems are counted instead, and the
+#: fewest of a batch that say more than side walks [count]. Few exposures may bring most of these losses.
+LOSSES_OF_HISTORY_MAX: Final = 0.1
+_COUNTED_WALKS: Final = 50
 
 #: Exposures without a burst below which the interval says too little of them [count].
 FEW_EXPOSURES: Final = 20
@@ -126,6 +134,8 @@ def exposure_losses(
     parts of the horizon H. Exposures with loss are taken as independent, so the probability of any is
     :math:`1 - e^{-\Lambda}`. Where an exposure loses data with more than 0.1, they are not independent: whole
     histories are then followed to their first loss and counted (`counted_losses`), with a binomial interval.
+    So are those of a small system with more than 0.1 expected losses: an exposure that goes on because spares
+    have run out may bring nearly all of them.
 
     The interval is Student's, on the logarithm, from the sums of 20 parts of the horizon. A hazard that
     changes with age makes the parts differ, and the interval wider.
@@ -146,6 +156,9 @@ def exposure_losses(
     per_strike = np.array(rates) * system.horizon_s / study.plan.strikes
     scales = np.concatenate([[1.0], per_strike])
     total = _nothing_seen(study, recorded=0)
+    # Whole histories with as many events as the side walks may have.
+    affordable = EFFORT_MAX * walks / WALKS / events_of_history(system) / BATCHES
+    is_small = affordable >= _COUNTED_WALKS
     histories = 0
     rounds = 0
     while True:
@@ -159,12 +172,14 @@ def exposure_losses(
         progress(f"{histories:,} histories with {effort}", rounds + effort.rounds_left)
         is_last = effort.is_spent or (effort.has_enough_walks and _is_narrow(result))
         often = result.loss_of_exposure > LOSS_OF_EXPOSURE_MAX
-        if often and (is_last or _has_exposures(total)):
+        of_history = (result.losses or 0.0) / study.prepared.copies
+        frequent = of_history > LOSSES_OF_HISTORY_MAX and is_small
+        if (often or frequent) and (is_last or _has_exposures(total)):
             counted = counted_losses(
                 system,
                 # Other walks than those of method splitting.
                 seed=seed + _COUNTED_SEED,
-                walks=walks,
+                walks=walks if often else min(walks, int(affordable)),
                 spread=spread,
                 progress=progress,
             )
@@ -218,7 +233,8 @@ def _study_of(system: System, seed: int) -> _Study:
     unbiased = np.zeros(system.code.tolerated + 2)
     lay = lay._replace(threats=threats._replace(sector_errors=0.0, bias_s=unbiased))
     floor = _floor(system, levels)
-    stays_s = np.array([0.0, *levels.times_s])
+    # An exposure lasts for as long as its drives wait for spares.
+    stays_s = np.array([0.0, *levels.times_s]) + wait_for_spare_s(system)
     stays_s[:floor] = 0.0
     bias_s = np.tile(stays_s, (len(system.bursts) + 1, 1))
     aims = aims_of(lay, floor, surely_lost(system.code))

@@ -258,7 +258,7 @@ def _bias_s(system: System, drives: int) -> list[float]:
     """
     levels = levels_of(system)
     rate = system.lifetime.rate_per_s
-    wait_s = _wait_for_spare_s(system)
+    wait_s = wait_for_spare_s(system)
     times_s = [time_s + wait_s for time_s in levels.times_s]
     bias_s = [1.0]
     # Mean number of failures at a level at any moment.
@@ -274,7 +274,7 @@ def _bias_s(system: System, drives: int) -> list[float]:
     return bias_s
 
 
-def _wait_for_spare_s(system: System) -> float:
+def wait_for_spare_s(system: System) -> float:
     """Return about the longest time that a failed drive waits for a spare [s]."""
     if system.spares is None:
         return 0.0

@@ -130,6 +130,76 @@ def test_unavailability_of_the_long_run_is_that_of_a_year_unless_rebuilds_are_lo
     assert stated == is_long
 
 
+@pytest.mark.parametrize(
+    ("unit", "units", "stopped"),
+    [
+        # A host takes one copy of a group, which leaves the other copy at its site.
+        ("host", 1, 0.0),
+        # 6 of 15 pairs are at one site, and hold both copies of a third of the groups there.
+        ("host", 2, 6 / 15 / 3),
+        # Two of 20 triples are a site, without which groups serve. The others have a pair at one site.
+        ("host", 3, 18 / 20 / 3),
+        ("host", 6, 1.0),
+        # Each host has one drive.
+        ("drive", 2, 6 / 15 / 3),
+        ("site", 1, 0.0),
+        ("site", 2, 1.0),
+    ],
+)
+def test_bursts_stop_stretched_groups_without_a_copy_at_a_site_that_is_up(
+    unit, units, stopped
+):
+    # Given two sites of three hosts with a drive each, and groups on each two and two of them
+    pairs = list(combinations(range(3), 2))
+    rows = [(a, b, 3 + c, 3 + d) for a, b in pairs for c, d in pairs]
+    burst = Burst("away", unit, units, 1 / YEAR_S, lost_fraction=0.0, down_s=3600)
+    system = System(
+        code=code_of("rep:4"), placement="crush", drives=6, drive_bytes=1e12,
+        lifetime=Lifetime.exponential(1e-9), repair=DriveRepair(1e8), bursts=(burst,),
+        groups=np.array(rows, dtype=np.int32), is_stretched=True,
+        units={"host": np.arange(6, dtype=np.int32), "site": np.arange(6, dtype=np.int32) // 3},
+    )  # fmt: skip
+    # When such a burst strikes for an hour a year, then clients wait for that part of it.
+    assert unavailability(system) == pytest.approx(stopped * 3600 / YEAR_S, abs=1e-12)
+
+
+def lrc_on_12_drives(burst, afr=1e-9):
+    """LRC(4,3,2), whose first two pairs of shards cannot be decoded without both, on 7 of 12 hosts."""
+    code = code_of("lrc:4,3,2")
+    pairs = [mask for mask in range(1 << 7) if mask.bit_count() == 2]
+    assert [mask for mask in pairs if code.distances[mask] == 0] == [0b11, 0b1100]
+    rows = [np.roll(np.arange(12), turn)[:7] for turn in range(12)]
+    return System(
+        code=code, placement="crush", drives=12, drive_bytes=1e12, lifetime=Lifetime.exponential(afr),
+        repair=DriveRepair(1e8), bursts=(burst,), groups=np.array(rows, dtype=np.int32),
+        units={"host": np.arange(12, dtype=np.int32)},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("lost_fraction", [0.0, 0.5, 1.0])
+def test_groups_wait_for_shards_without_which_nothing_can_be_decoded(lost_fraction):
+    # Given two of 12 hosts that are down for an hour a year: min_size 5 of 7 shards are there
+    burst = Burst("away", "host", 2, 1 / YEAR_S, lost_fraction, down_s=3600)
+    system = lrc_on_12_drives(burst)
+    assert system.missing_allowed == 2
+    # Then 2 of 66 pairs of hosts hold both shards of one of the two pairs.
+    assert loss_of_burst(system, burst).unavailable == pytest.approx(2 / 66)
+    by_hand = 2 / 66 * 3600 / YEAR_S
+    assert unavailability(system) == pytest.approx(by_hand, rel=1e-6)
+
+
+def test_a_host_that_is_down_makes_groups_wait_for_the_partner_of_its_shard():
+    # Given one host that is down for an hour a year, and drives that are away for a part of the time
+    burst = Burst("away", "host", 1, 1 / YEAR_S, lost_fraction=0.0, down_s=3600)
+    system = lrc_on_12_drives(burst, afr=0.1)
+    away_s = system.shard_transfer_s
+    away = away_s * system.lifetime.rate_per_s
+    # Then 4 of 12 hosts hold a shard of a pair, whose partner is away by itself. Besides, three of seven
+    # shards are away.
+    by_hand = 4 / 12 * away * 3600 / YEAR_S + comb(7, 3) * away**3
+    assert unavailability(system) == pytest.approx(by_hand, rel=0.01)
+
+
 def with_fixed_times(system):
     return replace(system, repair=replace(system.repair, fixed=True))
 
@@ -1017,6 +1087,48 @@ AIMED = {
     "patterns": ("lrc:4,3,2", "drive", 4, 0.02, {}),
     "holes": ("rs:4,2", "host", 2, 0.1, {"holes": 7}),
 }
+
+
+def with_few_spares(afr):
+    """Replicas on twelve drives with one spare, which takes 90 days to replace and 20 hours to rebuild."""
+    return grouped(
+        "rep:3", 12, 16, afr, 20.0, spares=1, replacement_s=90 * 86400, horizon_s=10 * YEAR_S,
+    )  # fmt: skip
+
+
+def test_side_walks_wait_for_spares_as_walks_do():
+    # Given spares that run out now and then: 12 × 0.105 × 90 d / 365.25 d = 0.31 drives wait for one
+    system = with_few_spares(0.1)
+    plain = plain_monte_carlo(system, walks=200)
+    # Then histories count losses in exposures of 90 days, which are few among those of 20 hours.
+    seen = exposure_losses(system, walks=200)
+    assert plain.low < seen.probability < plain.high
+
+
+def test_histories_of_a_small_system_that_often_loses_data_are_counted():
+    # Given pools that share spares, which run out for good: one exposure of a history brings its loss
+    system = clustered(
+        "rs:4,2", 60, 0.2, 1e8, spares=2, replacement_s=60 * 86400, horizon_s=10 * YEAR_S,
+    )  # fmt: skip
+    plain = plain_monte_carlo(system, walks=200)
+    # Then whole histories are counted, and their interval meets that of plain walks.
+    for seed in range(4):
+        seen = exposure_losses(system, seed=seed, walks=200)
+        assert seen.low < plain.high
+        assert plain.low < seen.high
+    row = assess(with_few_spares(0.2), "history", walks=200)
+    assert any("whole histories are followed" in line for line in row["assumptions"])
+
+
+def test_intervals_cover_losses_that_are_more_likely_than_not():
+    # Given a mirror of which an exposure loses data with 0.09, so that exposures are hardly independent
+    system = clustered("rep:2", 2, 0.5, 5.5e6, horizon_s=10 * YEAR_S)
+    exact = chain_of(system).loss_probability(system.horizon_s)
+    assert 0.5 < exact < 0.7
+    ends = [exposure_losses(system, seed=seed, walks=300) for seed in range(40)]
+    covered = sum(seen.low <= exact <= seen.high for seen in ends)
+    # Of 40 intervals of 95 %, fewer than 36 cover with a probability of 5 %.
+    assert covered >= 36
 
 
 def struck(scheme, unit, units, lost_fraction, holes=0):

@@ -265,6 +265,29 @@ def test_keys_without_effect_are_refused(sets, said):
 
 
 @pytest.mark.parametrize(
+    ("scheme", "min_size", "is_allowed"),
+    [
+        ("rs:8,2", 7, False),
+        ("rs:8,2", 8, True),
+        ("rs:8,2", 10, True),
+        ("rs:8,2", 11, False),
+        ("rep:3", 1, True),
+        ("rep:3", 4, False),
+    ],
+)
+def test_min_size_is_between_k_and_the_shards_of_each_scheme(
+    scheme, min_size, is_allowed
+):
+    sets = [f'schemes=["{scheme}"]', f"durability.min_size={min_size}"]
+    if is_allowed:
+        spec = parse_scenario(CLUSTERED, sets=sets).durability
+        assert spec is not None and spec.min_size == min_size
+        return
+    with pytest.raises(ScenarioError, match=f"durability.min_size: got {min_size}"):
+        parse_scenario(CLUSTERED, sets=sets)
+
+
+@pytest.mark.parametrize(
     "key", ["spare_drives=9", 'bursts=[{name="x",unit="drive",per_year=1.0}]']
 )
 def test_the_shared_pace_is_that_of_one_pool(key):

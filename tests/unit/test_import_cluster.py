@@ -20,6 +20,7 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import NONE, PlacedPool, pg_sets
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.problems import MeasuredError
+from stripesim.models.qos import mclock_defaults
 from stripesim.scenarios.answers.cluster import answer_of_cluster
 from stripesim.scenarios.answers.workloads import answer_of_workloads
 from stripesim.scenarios.cells.models import build_models
@@ -282,6 +283,33 @@ def test_disks_have_the_operation_queues_of_their_version(
     counts = build_models(scenario).threads
     assert counts.op_shards_count == (shards or 1)
     assert counts.op_threads_per_shard_count == (threads or 5)
+
+
+@pytest.mark.parametrize(
+    ("version", "generation", "profile"),
+    # 17.2.7 has the costs and the default profile of Reef's mClock (pull request 49973 of ceph/ceph).
+    [
+        ("17.2.6", "quincy", "high_client_ops"),
+        ("17.2.7-el9", "reef", "balanced"),
+        ("18.2.4", "reef", "balanced"),
+    ],
+)
+def test_late_versions_of_quincy_schedule_as_reef_does(
+    tmp_path, version, generation, profile
+):
+    def on_disks(document):
+        document["version"] = version
+        for osd in document["osd_metadata"]:
+            osd |= {"bluestore_bdev_rotational": "1", "rotational": "1"}
+
+    cluster = import_cluster([changed(tmp_path, on_disks)])
+    (pool,) = chosen_pools(cluster, ["ec21"])
+    write_scenario(scenario_of(cluster, pool, "s.crush.txt"), tmp_path / "s.toml")
+    scenario = load_scenario(tmp_path / "s.toml")
+    assert scenario.generation == generation
+    assert mclock_defaults(scenario.generation).profile == profile
+    # All of them have five operation queues for a disk.
+    assert build_models(scenario).threads.op_shards_count == 5
 
 
 @pytest.mark.parametrize(

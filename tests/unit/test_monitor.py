@@ -96,13 +96,13 @@ def test_an_osd_that_was_out_is_in_again_once_it_is_up(monitored):
     assert state.map.out == set()
 
 
-def test_an_osd_stays_in_if_too_few_would_be_left(monitored):
-    # Three of four OSDs are 75 %, two are 50 %: the first may go, the second not.
+def test_an_osd_stays_in_if_too_few_are_in(monitored):
+    # Three of four OSDs are 75 %, two are 50 %. With 75 % in another one may go, with 50 % none.
     state, monitor = monitored(min_in_fraction=0.75)
-    monitor.propose("down", 1)
-    monitor.propose("down", 2)
+    for osd in (1, 2, 3):
+        monitor.propose("down", osd)
     run(state)
-    assert state.map.out == {1}
+    assert state.map.out == {1, 2}
     (event,) = state.timeline.events
     assert (event.kind, event.time_ns) == ("kept in", 605 * SECOND_NS)
 

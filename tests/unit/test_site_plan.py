@@ -2,6 +2,7 @@
 
 import pytest
 
+from stripesim.models.coding import parse_scheme
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.plan.candidates import (
     candidates_of,
@@ -44,6 +45,24 @@ def judged(*sets: str):
     for candidate in every:
         judge_closed_forms(candidate, scenario, scenario.plan)
     return {(one.scheme, one.keys["sites"]): one for one in every}
+
+
+def test_shards_that_do_not_decode_are_not_kept():
+    # Given nine shards over three zones, of which the first three hold half of the data of SHEC(6,3,2)
+    scheme = parse_scheme("shec:6,3,2")
+    assert not scheme.can_decode(frozenset({0, 1, 2}))
+    of = judged(
+        'schemes=["shec:6,3,2", "rs:6,3"]',
+        "plan.sites=[3]",
+        'plan.site_loss="keeps"',
+    )
+    # When a zone is lost, then six shards are left of either code, k of which are enough for one alone.
+    judgements = {}
+    for (name, _), one in of.items():
+        assert one.results["shards_without_site"] == 6
+        (verdict,) = (each for each in one.verdicts if each.key == "site_loss")
+        judgements[name] = verdict.state
+    assert judgements == {"shec:6,3,2": "failed", "rs:6,3": "met"}
 
 
 # Shards left without a site: of rep:3 at two sites, one has two. rep:4 at three sites has two at each of two.

@@ -12,7 +12,7 @@ from stripesim.models.documents import Documented
 from stripesim.models.problems import Problem, ScenarioError, problems_of
 from stripesim.scenarios.cells.bound import Bound, bounds_of
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.placement import shards_without_a_site
+from stripesim.scenarios.cells.placement import left_without_a_site
 from stripesim.scenarios.forms.capacity import (
     Capacity,
     Drives,
@@ -380,7 +380,8 @@ def _judge_site_loss(candidate: Candidate, plan: PlanSpec) -> None:
     if plan.site_loss is None or scenario is None:
         return
     scheme = parse_scheme(candidate.scheme)
-    left = shards_without_a_site(scenario, scheme)
+    without = left_without_a_site(scenario, scheme)
+    left = without.shards
     held = candidate.capacity
     assert held is not None
     least = scheme.k
@@ -396,6 +397,14 @@ def _judge_site_loss(candidate: Candidate, plan: PlanSpec) -> None:
         f"wanted {least} ({least_name}) or more"
     )
     state: VerdictState = "met" if left >= least else "failed"
+    if state == "met" and without.undecodable_groups:
+        # Some codes need certain shards, not only a number of them.
+        state = "failed"
+        groups = counted_text(without.undecodable_groups, "placement group")
+        sentence = (
+            f"site_loss: {left} of {scheme.width} shards left, from which {candidate.scheme} cannot decode "
+            f"{groups}, wanted all decoded"
+        )
     candidate.results["shards_without_site"] = left
     candidate.verdicts.append(Verdict("site_loss", state, sentence))
 

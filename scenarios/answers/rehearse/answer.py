@@ -132,8 +132,10 @@ def _sentences_of_restart(change: Mapping[str, Any]) -> Iterator[str]:
         yield f"Restarting {restarted}: how long it takes is not known; the warnings say why."
         return
     healing_s = max(row["duration_s"] for row in hosts) - change["downtime_s"]
+    if len(hosts) > 1:
+        restarted += " one at a time"
     sentence = (
-        f"Restarting {restarted} one at a time takes {duration_text(change['duration_s'])} "
+        f"Restarting {restarted} takes {duration_text(change['duration_s'])} "
         f"({interval_text(change)}), each {duration_text(change['downtime_s'])} down and then up to "
         f"{duration_text(healing_s)} until clean."
     )
@@ -147,11 +149,15 @@ def _sentences_of_restart(change: Mapping[str, Any]) -> Iterator[str]:
             f"recover; the longest wait is {duration_text(profile['latency_max_ns'] / 1e9)}."
         )
     yield sentence
-    yield (
-        f"{change['degraded_objects']:,} object shards are written meanwhile and recover, "
-        f"{bytes_text(change['bytes_moved'])}. At most {change['inactive_pgs']:,} placement groups serve no "
-        "clients while a host is down."
-    )
+    written = "Nothing is written meanwhile, so nothing recovers."
+    if change["degraded_objects"]:
+        shards = counted_text(change["degraded_objects"], "object shard")
+        written = f"Written meanwhile and recovered: {shards}, {bytes_text(change['bytes_moved'])}."
+    serving = "All placement groups serve clients while a host is down."
+    if change["inactive_pgs"]:
+        waiting = counted_text(change["inactive_pgs"], "placement group")
+        serving = f"Without service while a host is down: up to {waiting}."
+    yield f"{written} {serving}"
 
 
 def _trade_off(document: Mapping[str, Any]) -> Iterator[str]:

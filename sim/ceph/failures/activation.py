@@ -243,7 +243,7 @@ class Activation:
     def _give_up(self, group: Group, missing_count: int) -> None:
         self._state.note(
             "unfound",
-            f"pg {group.number:x}: {missing_count} shards are nowhere to be had",
+            f"pg {group.number:x}: no OSD has {missing_count} of its shards",
         )
         if group.interval.active:
             self._state.enter(group, State.DEGRADED)

@@ -153,10 +153,11 @@ class DownOut:
 
     def _reason_to_keep(self, osd: int) -> str | None:
         cluster_map = self._state.map
-        out = cluster_map.out | self._monitor.pending("auto_out") | {osd}
-        left = cluster_map.osds - len(out)
-        if left < self._state.model.min_in_fraction * cluster_map.osds:
-            return f"only {left} OSDs would be in"
+        out = cluster_map.out | self._monitor.pending("auto_out")
+        # The monitors compare the OSDs that are in before this one goes (OSDMonitor::can_mark_out).
+        still_in = cluster_map.osds - len(out)
+        if still_in < self._state.model.min_in_fraction * cluster_map.osds:
+            return f"only {still_in} OSDs are in"
         racks = self._state.plan.osd_racks
         if racks is None:
             return None

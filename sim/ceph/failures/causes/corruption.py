@@ -36,7 +36,7 @@ class CorruptShards:
             return
         self._data_loss.count_lost(group, bad_count)
         self._state.note(
-            "scrubbed", f"pg {group.number:x}: {bad_count} bad shards found"
+            "scrubbed", f"pg {group.number:x}: bad shards found: {bad_count}"
         )
         self._activation.activate(group)
 
