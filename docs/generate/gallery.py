@@ -74,7 +74,7 @@ def _small_write(requests: Sequence[Any]) -> Answer:
         f"{_microseconds(coded)}. RS(6,3) reads "
         f"{coded.shard_reads} shards before it writes {coded.shard_writes}, and each step costs "
         f"messages and "
-        f"processor time. Arithmetic of the code is {100 * coding:.1f} % of the latency."
+        f"processor time. Encoding, with its copies, takes {100 * coding:.1f} % of the latency."
     )
     return coded.latency_ns / copies.latency_ns, why
 

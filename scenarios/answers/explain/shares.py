@@ -12,6 +12,8 @@ from stripesim.sim.engine.graph import COUNTER_INDEX, Template
 
 _CODING = COUNTER_INDEX["coding_ns"]
 _KERNEL = "kernel"
+#: Parameters of the time around encode calls, which a step's coding time includes.
+_AROUND_KERNEL = ("encode_buffers.", "cpu.ec_copy_ns_per_byte")
 
 
 class ParameterShare(NamedTuple):
@@ -73,7 +75,7 @@ def shares_of(
         for coding_ns, of_step in zip(
             base.amounts[:, _CODING].tolist(), of_template, strict=True
         ):
-            kernel_ns = coding_ns - _buffers_ns(of_step)
+            kernel_ns = coding_ns - _around_kernel_ns(of_step)
             # Rounding accounts for one nanosecond.
             if kernel_ns > 1:
                 of_step.append(ParameterShare(_KERNEL, kernel_ns))
@@ -82,10 +84,9 @@ def shares_of(
     return shares, parameters
 
 
-def _buffers_ns(shares: Sequence[ParameterShare]) -> int:
-    """Return the time of buffers around encode calls [ns]."""
-    of_buffers = "encode_buffers."
-    return sum(s.change_ns for s in shares if s.parameter.startswith(of_buffers))
+def _around_kernel_ns(shares: Sequence[ParameterShare]) -> int:
+    """Return the time of copies and buffers around encode calls [ns]."""
+    return sum(s.change_ns for s in shares if s.parameter.startswith(_AROUND_KERNEL))
 
 
 def _same_steps(one: Template, other: Template) -> bool:
