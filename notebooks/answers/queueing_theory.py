@@ -111,8 +111,7 @@ def questions(d: Given) -> Questions:
         tolerance=0.02,
         hint="The first of n finishes after 1/n on average, the next after another 1/(n − 1), …",
         why=lambda _: (
-            f"The simulation gives {d.slowest.mean():.3f}. Under load there is no formula, and "
-            "simulation becomes "
-            "necessary."
+            f"The simulation gives {d.slowest.mean():.3f}. Under load no formula is known for "
+            "three or more, and simulation becomes necessary."
         ),
     )
