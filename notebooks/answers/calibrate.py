@@ -60,9 +60,9 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "burstiness",
-        "By Kingman's formula, the mean wait grows with the sum of two squared coefficients of variation: "
-        "that of the interarrival times and that of the service times. With 1 for both (Poisson arrivals, "
-        f"exponential service times), requests wait {d.wait_us} µs. How long do they wait with the "
+        "By Kingman's formula, the mean wait is proportional to the sum of two squared coefficients of "
+        "variation: that of the interarrival times and that of the service times. With 1 for both (Poisson "
+        f"arrivals, exponential service times), requests wait {d.wait_us} µs. How long do they wait with the "
         "interarrival times of the trace?",
         lambda: d.wait_us * (float(d.summary["interarrival_cv2"]) + 1) / 2,
         unit="µs",
