@@ -116,8 +116,8 @@ def questions(d: Given) -> Questions:
             f"They keep {kept('high_client_ops'):.0f} % of their rate. Under wpq they keep "
             f"{kept('wpq'):.0f} %, "
             "but for a shorter time, and lose "
-            f"{d.rebuilds * lost_requests('wpq') / 1e6:,.1f} million. Most of it is no fault of the scheduler: "
-            f"for about {stopped_s('high_client_ops'):.0f} of "
+            f"{d.rebuilds * lost_requests('wpq') / 1e6:,.1f} million. Most of it is no fault of the "
+            f"scheduler: for about {stopped_s('high_client_ops'):.0f} of "
             f"{d.rows['high_client_ops']['recovery_s']:.0f} s, all {IN_FLIGHT} requests in flight waited for "
             "placement groups that peered."
         ),
