@@ -226,6 +226,16 @@ def test_the_kernel_has_no_part_of_the_copies_around_it() -> None:
     assert sum(shares.values()) == pytest.approx(encoding.step.duration_ns, abs=3)
 
 
+def test_a_time_whose_doubling_changes_the_steps_has_its_share() -> None:
+    timeline = one("write", "rs:10,4", sets={"cluster.hosts": 14}, with_parameters=True)
+    models = build_models(parse_scenario(SCENARIO))
+    (encoding,) = labelled(timeline, "encode and send")
+    shares = {share.parameter: share.change_ns for share in encoding.shares}
+    # Thirteen sub-writes. Twice as long, the stage would exceed the scheduler's slice, which is a step more.
+    assert shares["cpu.sub_write_send_ns"] == round(13 * models.cpu.sub_write_send_ns)
+    assert sum(shares.values()) == pytest.approx(encoding.step.duration_ns, abs=2)
+
+
 def test_lanes_and_branches() -> None:
     timeline = one("write", "rs:4,2", sets={"cluster.hosts": 7})
     assert {found.lane for found in labelled(timeline, "client submits")} == {"client"}
