@@ -144,8 +144,9 @@ def _clay_repair(requests: Sequence[Any]) -> Answer:
         f"{_mebibytes(plain, 'private_net_bytes'):.2f} MiB. "
         f"But Clay's pieces are smaller than a block, so drives read "
         f"{_mebibytes(clay, 'device_read_bytes'):.2f} MiB all the "
-        f"same, and its arithmetic is slower: {_microseconds(clay)} instead of "
-        f"{_microseconds(plain)}."
+        f"same, one piece after another. With its arithmetic, timed in NumPy, it takes {_microseconds(clay)} "
+        f"instead of {_microseconds(plain)}. A vectorised kernel would save up to "
+        f"{clay.latency_by_category_ns()['coding'] / 1e3:,.0f} µs of that."
     )
     return _mebibytes(clay, "private_net_bytes"), why
 
