@@ -118,5 +118,5 @@ def questions(d: Given) -> Questions:
         lambda: (100 / d.held) ** 0.5,
         tolerance=0.01,
         hint="The standard error of a mean falls with the square root of the count.",
-        why="Honesty costs little.",
+        why="That is the price of honesty.",
     )
