@@ -338,7 +338,7 @@ class Lesson:
         total = 0
         for question in self.questions.values():
             is_exact = isinstance(question.value, bool | str) or question.tolerance == 0
-            within = "–" if is_exact else f"± {100 * question.tolerance:.0f} %"
+            within = "–" if is_exact else f"± {100 * question.tolerance:g} %"
             points = f"{question.points}"
             rows.append((question.text, question.solution, within, points))
             total += question.points
