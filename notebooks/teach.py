@@ -197,8 +197,9 @@ def _number(answer: AnswerValue) -> float:
 
 
 def _compared(answer: AnswerValue) -> str:
-    """Return the text of an answer for a comparison, without blanks and capitals."""
-    return "".join(str(answer).split()).lower()
+    """Return the text of an answer for a comparison: RS(6,3) is rs:6,3, whatever its blanks and capitals."""
+    text = "".join(str(answer).split()).lower()
+    return text.replace("(", ":").replace(")", "")
 
 
 def answer_text(value: AnswerValue) -> str:
@@ -337,7 +338,7 @@ class Lesson:
         total = 0
         for question in self.questions.values():
             is_exact = isinstance(question.value, bool | str) or question.tolerance == 0
-            within = "–" if is_exact else f"± {100 * question.tolerance:.0f} %"
+            within = "–" if is_exact else f"± {100 * question.tolerance:g} %"
             points = f"{question.points}"
             rows.append((question.text, question.solution, within, points))
             total += question.points

@@ -74,7 +74,7 @@ def _small_write(requests: Sequence[Any]) -> Answer:
         f"{_microseconds(coded)}. RS(6,3) reads "
         f"{coded.shard_reads} shards before it writes {coded.shard_writes}, and each step costs "
         f"messages and "
-        f"processor time. Arithmetic of the code is {100 * coding:.1f} % of the latency."
+        f"processor time. Encoding, with its copies, takes {100 * coding:.1f} % of the latency."
     )
     return coded.latency_ns / copies.latency_ns, why
 
@@ -144,18 +144,16 @@ def _clay_repair(requests: Sequence[Any]) -> Answer:
         f"{_mebibytes(plain, 'private_net_bytes'):.2f} MiB. "
         f"But Clay's pieces are smaller than a block, so drives read "
         f"{_mebibytes(clay, 'device_read_bytes'):.2f} MiB all the "
-        f"same, and its arithmetic is slower: {_microseconds(clay)} instead of "
-        f"{_microseconds(plain)}."
+        f"same, one piece after another. With its arithmetic, timed in NumPy, it takes {_microseconds(clay)} "
+        f"instead of {_microseconds(plain)}. A vectorised kernel would save up to "
+        f"{clay.latency_by_category_ns()['coding'] / 1e3:,.0f} µs of that."
     )
     return _mebibytes(clay, "private_net_bytes"), why
 
 
 def _small_object(requests: Sequence[Any]) -> Answer:
     copies, coded = (_stored_kib(request) for request in requests)
-    transactions = [
-        sum(step.step.label.endswith("kv submit") for step in request.steps)
-        for request in requests
-    ]
+    transactions = [_transactions(request) for request in requests]
     why = (
         f"A classic pool pads the object to a whole stripe: 8 + 3 chunks of 4 KiB. Three copies "
         f"take {copies:g} KiB. Beside the data, the PUT updates the bucket index twice on three "
@@ -164,6 +162,12 @@ def _small_object(requests: Sequence[Any]) -> Answer:
         f"parities, 16 KiB."
     )
     return coded, why
+
+
+def _transactions(request: Any) -> int:
+    """Count the transactions of a request, without the waits for the thread that submits them."""
+    labels = (step.step.label for step in request.steps)
+    return sum(label.rpartition(": ")[2] == "kv submit" for label in labels)
 
 
 def _stored_kib(request: Any) -> float:

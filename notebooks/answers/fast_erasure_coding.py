@@ -166,7 +166,8 @@ def questions(d: Given) -> Questions:
         unit="s",
         tolerance=0.01,
         hint="Subtract two of the latencies printed last.",
-        why=f"The read before the write remains, and {1 + d.m} shards have to commit instead of 3.",
+        why=f"The read before the write remains, and {2 + d.m} shards have to commit instead of 3: the "
+        f"changed chunk, {d.m} parities, and shard 0, which keeps the object info.",
     )
 
 

@@ -70,8 +70,8 @@ def _about_space(d: Given) -> Questions:
     )
     yield Question(
         "as much as copies",
-        f"A classic pool of {other} has units of {d.other_unit_kib} KiB. An object of one stripe takes "
-        "as much space as three copies of it. How many KiB has it?",
+        f"A classic pool of {other} has units of {d.other_unit_kib} KiB. An object in one stripe takes "
+        "as much space as three copies of it. How large is the object?",
         lambda: (d.other_k + d.other_m) * d.other_unit_kib / 3,
         unit="KiB",
         tolerance=0.001,

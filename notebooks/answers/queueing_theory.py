@@ -1,6 +1,7 @@
 """Lesson 8: queueing theory against the simulator."""
 
 import math
+from typing import Any
 
 from stripesim.notebooks.teach import Given, Question, Questions
 
@@ -33,8 +34,9 @@ def erlang_c_wait(servers: int, load: float) -> float:
 def questions(d: Given) -> Questions:
     """Return the questions. The lesson passes on times, in mean service times."""
 
-    def error() -> float:
-        return float(d.times.reshape(50, -1).mean(axis=1).std(ddof=1) / math.sqrt(50))
+    def error(times: Any) -> float:
+        """Return the standard error of a mean, by 50 batches."""
+        return float(times.reshape(50, -1).mean(axis=1).std(ddof=1) / math.sqrt(50))
 
     yield Question(
         "M/M/1",
@@ -49,11 +51,11 @@ def questions(d: Given) -> Questions:
     yield Question(
         "standard errors",
         "By how many standard errors do simulation and theory differ?",
-        lambda: abs(d.times.mean() - 1 / (1 - d.load)) / error(),
+        lambda: abs(d.times.mean() - 1 / (1 - d.load)) / error(d.times),
         tolerance=0.05,
         hint="The standard error is the standard deviation of the 50 batch means divided by √50.",
         why=lambda x: (
-            "Chance explains it."
+            "Chance can explain it."
             if x < 3
             else "Look for a cause: the table cuts the tail."
         ),
@@ -61,7 +63,7 @@ def questions(d: Given) -> Questions:
     yield Question(
         "as if independent",
         "If you treat the requests as independent, by what factor do you underestimate the standard error?",
-        lambda: error() / float(d.times.std(ddof=1) / math.sqrt(len(d.times))),
+        lambda: error(d.times) / float(d.times.std(ddof=1) / math.sqrt(len(d.times))),
         tolerance=0.02,
         hint="Without batches, the standard error is the standard deviation of all requests divided by √n.",
         why="Neighbouring requests share a queue, so their times are strongly correlated.",
@@ -98,7 +100,8 @@ def questions(d: Given) -> Questions:
         tolerance=0.03,
         hint="Use Erlang's C formula with an offered load of c·ρ. A small program helps.",
         why=lambda _: (
-            f"The simulation gives {d.many.mean() - 1:.3f}. The channels of an SSD are such servers "
+            f"The simulation gives {d.many.mean() - 1:.3f}, with a standard error of "
+            f"{error(d.many):.3f}. The channels of an SSD are such servers "
             "with a shared "
             "queue."
         ),
@@ -111,8 +114,7 @@ def questions(d: Given) -> Questions:
         tolerance=0.02,
         hint="The first of n finishes after 1/n on average, the next after another 1/(n − 1), …",
         why=lambda _: (
-            f"The simulation gives {d.slowest.mean():.3f}. Under load there is no formula, and "
-            "simulation becomes "
-            "necessary."
+            f"The simulation gives {d.slowest.mean():.3f}. Under load no formula is known for "
+            "three or more, and simulation becomes necessary."
         ),
     )

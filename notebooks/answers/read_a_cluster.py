@@ -156,6 +156,8 @@ def questions(d: Given) -> Questions:
         hint="A placement group has k + m shards, or as many as there are replicas. See the table of pools.",
         why=lambda _: (
             f"Today all pools together have {sum(map(shards, every_pool()))} shards, and the cluster counts "
-            f"{counted()}. CRUSH is a function: the same map and hash give the same OSDs, bit for bit."
+            f"{counted()} on OSDs: {sum(map(shards, every_pool())) - counted()} shards have none while their "
+            "placement groups are remapped. CRUSH is a function: the same map and hash give the same "
+            "OSDs, bit for bit."
         ),
     )

@@ -20,6 +20,9 @@ RUBRIC = (
     ("a chosen profile and its price", 4),
 )
 
+#: Requests in flight in the runs of the lesson.
+IN_FLIGHT = 64
+
 
 def questions(d: Given) -> Questions:
     """Return the questions. The lesson passes on `rows`, the result rows by scheduler."""
@@ -30,6 +33,10 @@ def questions(d: Given) -> Questions:
     def lost_requests(name: str) -> float:
         row = d.rows[name]
         return float((row["iops_before"] - row["iops_recovery"]) * row["recovery_s"])
+
+    def stopped_s(name: str) -> float:
+        """Return how long all requests waited for peering, which takes about a second [s]."""
+        return float(d.rows[name]["blocked_recovery"] / IN_FLIGHT)
 
     def rebuild_rate(name: str) -> float:
         return float(d.rows[name]["recovery_bytes"] / d.rows[name]["recovery_s"])
@@ -109,7 +116,10 @@ def questions(d: Given) -> Questions:
             f"They keep {kept('high_client_ops'):.0f} % of their rate. Under wpq they keep "
             f"{kept('wpq'):.0f} %, "
             "but for a shorter time, and lose "
-            f"{d.rebuilds * lost_requests('wpq') / 1e6:,.1f} million."
+            f"{d.rebuilds * lost_requests('wpq') / 1e6:,.1f} million. Most of it is no fault of the "
+            f"scheduler: for about {stopped_s('high_client_ops'):.0f} of "
+            f"{d.rows['high_client_ops']['recovery_s']:.0f} s, all {IN_FLIGHT} requests in flight waited for "
+            "placement groups that peered."
         ),
     )
     yield Question(

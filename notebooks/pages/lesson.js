@@ -96,7 +96,7 @@ globalThis.lessons = (() => {
   // As `Question.judge` of teach.py.
   function judged(answer, value, tolerance, unit) {
     if (typeof value === "string") {
-      const compared = (text) => text.replace(/\s/g, "").toLowerCase();
+      const compared = (text) => text.replace(/\s/g, "").toLowerCase().replaceAll("(", ":").replaceAll(")", "");
       return compared(answer) === compared(value) ? "right" : "not yet";
     }
     const number = Number(answer);

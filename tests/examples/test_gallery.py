@@ -51,6 +51,14 @@ def test_answers_are_those_of_arithmetic(name, low, high, monkeypatch):
     assert why.endswith(".")
 
 
+def test_a_small_object_has_the_transactions_of_lesson_14(monkeypatch):
+    monkeypatch.setattr(shares, "_doubled", lambda models: ())
+    picture = PICTURES["small-object"]
+    _, why = picture.predict(picture.requests())
+    # Two updates of the index on three OSDs, and a head on 3 copies, or on 11 shards that also roll forward.
+    assert f"commit {6 + 2 * 11} transactions, with three copies {6 + 3}." in why
+
+
 def test_a_ratio_is_that_of_the_latencies_on_the_page():
     picture = PICTURES["small-write"]
     copies, coded = picture.requests()

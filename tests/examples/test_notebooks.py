@@ -11,6 +11,7 @@ import math
 import os
 import re
 import sys
+import tomllib
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator
@@ -24,8 +25,10 @@ from matplotlib.figure import Figure
 
 import stripesim
 from stripesim import api
+from stripesim.calibration.ssd.interference import fit_interference
 from stripesim.models.documents import json_text
 from stripesim.notebooks import teach
+from stripesim.notebooks.answers import anatomy_of_a_write, calibrate, koh_figures
 from stripesim.notebooks.files import (
     cells_of,
     execute,
@@ -44,6 +47,7 @@ from stripesim.scenarios.cells import longer
 from stripesim.scenarios.schema.scenario import Scenario
 
 LESSONS = lessons()
+KRAKEN = Path(stripesim.__file__).parent / "calibration/parameters/kraken.toml"
 AUTHORS_NOTEBOOK = Path(__file__).with_name("authors_notebook.md")
 #: A second run of these takes several seconds each: `make notebooks` does it.
 LONG = {
@@ -286,9 +290,42 @@ def test_a_part_of_a_trace_has_its_requests_and_commands() -> None:
         teach.part_of(trace, 880, 50)
 
 
+@pytest.mark.parametrize("start", [0, 40, 100, 190, 280])
+def test_the_reads_of_the_smallest_part_of_the_trace_have_a_slowdown(
+    start: int,
+) -> None:
+    trace = stripesim.load_trace(LESSONS[0].parent / "data/ceph16-ec63-osd0.txt.gz")
+    part = teach.part_of(trace, start, min(calibrate.NUMBERS["count"]))
+    (beside,) = (
+        one
+        for one in fit_interference(part)
+        if (one.operation, one.company) == ("read", "other kind")
+    )
+    assert beside.slowdown is not None
+
+
+def test_the_exception_is_a_number_of_the_study_that_the_lesson_reproduces() -> None:
+    (lesson,) = (path for path in LESSONS if name_of(path) == "koh-figures")
+    parameters = solved(lesson, 1).data.coded.parameters
+    (name,) = (one for one in koh_figures.exceptions(parameters) if one.endswith("_ns"))
+    shipped = tomllib.loads(KRAKEN.read_text(encoding="utf-8"))
+    group, _, key = name.partition(".")
+    assert parameters[name]["value"] == shipped[group][key]["value"] > 0
+
+
+def test_the_arithmetic_is_a_small_part_of_encoding() -> None:
+    (lesson,) = (path for path in LESSONS if name_of(path) == "anatomy-of-a-write")
+    coded = solved(lesson, 1).data.coded
+    # A stripe of 7 chunks of 16 KiB, with 2.3 ns of copies and checksums for each byte.
+    coding_ns = coded.latency_by_category_ns()["coding"]
+    assert coding_ns > 7 * 16384 * 2
+    assert 0 < anatomy_of_a_write.kernel_ns(coded) < 0.05 * coding_ns
+
+
 def test_a_word_is_compared_without_blanks_and_capitals() -> None:
     question = teach.Question("code", "Which?", lambda: "rs:6,3")
     assert question.check(" RS:6, 3") == "right"
+    assert question.check("RS(6, 3)") == "right"
     assert question.check("rs:3,6") == "not yet"
 
 

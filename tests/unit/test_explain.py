@@ -213,6 +213,29 @@ def test_the_terms_of_a_step_add_up_to_it() -> None:
     assert timeline.parameters["public_nic.rate_bits_per_s"]["provenance"] == "given"
 
 
+def test_the_kernel_has_no_part_of_the_copies_around_it() -> None:
+    (timeline,) = explain("write", "rs:6,3", 4096)
+    (encoding,) = labelled(timeline, "encode and send")
+    shares = {share.parameter: share.change_ns for share in encoding.shares}
+    per_byte_ns = timeline.parameters["cpu.ec_copy_ns_per_byte"]["value"]
+    # One stripe of six chunks of 4 KiB.
+    copies_ns = per_byte_ns * 6 * 4096
+    assert copies_ns > 10_000
+    assert shares["cpu.ec_copy_ns_per_byte"] == pytest.approx(copies_ns, abs=1)
+    # One nanosecond of rounding for each term.
+    assert sum(shares.values()) == pytest.approx(encoding.step.duration_ns, abs=3)
+
+
+def test_a_time_whose_doubling_changes_the_steps_has_its_share() -> None:
+    timeline = one("write", "rs:10,4", sets={"cluster.hosts": 14}, with_parameters=True)
+    models = build_models(parse_scenario(SCENARIO))
+    (encoding,) = labelled(timeline, "encode and send")
+    shares = {share.parameter: share.change_ns for share in encoding.shares}
+    # Thirteen sub-writes. Twice as long, the stage would exceed the scheduler's slice, which is a step more.
+    assert shares["cpu.sub_write_send_ns"] == round(13 * models.cpu.sub_write_send_ns)
+    assert sum(shares.values()) == pytest.approx(encoding.step.duration_ns, abs=2)
+
+
 def test_lanes_and_branches() -> None:
     timeline = one("write", "rs:4,2", sets={"cluster.hosts": 7})
     assert {found.lane for found in labelled(timeline, "client submits")} == {"client"}

@@ -106,6 +106,12 @@ def test_a_lesson_passes_results_on_and_only_the_teachers_sheet_has_answers(
         lesson.ask("other")
 
 
+def test_a_marking_sheet_states_tolerances_below_one_per_cent() -> None:
+    question = Question("size", "How large?", lambda: 24_690, tolerance=0.001)
+    lesson = Lesson("Copies", 7, {}, lambda _: [question])
+    assert "| How large? | 24,690 | ± 0.1 % | 2 |" in lesson.marking_sheet()
+
+
 def test_a_table_has_units_in_its_headings() -> None:
     rows = pl.DataFrame(
         {

@@ -12,6 +12,8 @@ from stripesim.sim.engine.graph import COUNTER_INDEX, Template
 
 _CODING = COUNTER_INDEX["coding_ns"]
 _KERNEL = "kernel"
+#: Parameters of the time around encode calls, which a step's coding time includes.
+_AROUND_KERNEL = ("encode_buffers.", "cpu.ec_copy_ns_per_byte")
 
 
 class ParameterShare(NamedTuple):
@@ -47,8 +49,9 @@ def shares_of(
 
     Notes
     -----
-    Three kinds of parameters are missed: those that are zero, distributions, and those whose doubling
-    changes the steps of the path, such as the allocation unit of a store.
+    A time whose doubling changes the steps of the path, such as one that exceeds a scheduler's slice then, is
+    halved instead. Three kinds of parameters are missed: those that are zero, distributions, and others whose
+    doubling changes the steps, such as the allocation unit of a store.
     """
     bases = plan(models)
     shares: list[list[list[ParameterShare]]] = [
@@ -57,15 +60,16 @@ def shares_of(
     parameters: dict[str, dict[str, Any]] = {}
     for parameter, doubled in _doubled(models):
         name = parameter["name"]
-        try:
-            changed = plan(doubled)
-        except ValueError:
-            # The models reject the doubled value, so its share is unknown.
-            continue
-        for base, other, of_template in zip(bases, changed, shares, strict=True):
-            if not _same_steps(base, other):
+        changes_ns = _changes_ns(plan, bases, doubled)
+        if _are_unknown(changes_ns) and _is_time(name):
+            halved_ns = _changes_ns(plan, bases, _with(models, parameter, 0.5))
+            changes_ns = [
+                -2 * half if known is None and half is not None else known
+                for known, half in zip(changes_ns, halved_ns, strict=True)
+            ]
+        for change_ns, of_template in zip(changes_ns, shares, strict=True):
+            if change_ns is None:
                 continue
-            change_ns = other.demands_ns - base.demands_ns
             for step in np.flatnonzero(change_ns).tolist():
                 of_template[step].append(ParameterShare(name, int(change_ns[step])))
                 parameters[name] = parameter
@@ -73,7 +77,7 @@ def shares_of(
         for coding_ns, of_step in zip(
             base.amounts[:, _CODING].tolist(), of_template, strict=True
         ):
-            kernel_ns = coding_ns - _buffers_ns(of_step)
+            kernel_ns = coding_ns - _around_kernel_ns(of_step)
             # Rounding accounts for one nanosecond.
             if kernel_ns > 1:
                 of_step.append(ParameterShare(_KERNEL, kernel_ns))
@@ -82,10 +86,34 @@ def shares_of(
     return shares, parameters
 
 
-def _buffers_ns(shares: Sequence[ParameterShare]) -> int:
-    """Return the time of buffers around encode calls [ns]."""
-    of_buffers = "encode_buffers."
-    return sum(s.change_ns for s in shares if s.parameter.startswith(of_buffers))
+def _changes_ns(
+    plan: Callable[[Models], Sequence[Template]],
+    bases: Sequence[Template],
+    models: Models,
+) -> list[np.ndarray | None]:
+    """Return by how much steps take longer under other models, None for a template whose steps change."""
+    try:
+        changed = plan(models)
+    except ValueError:
+        # The models reject the changed value, so its share is unknown.
+        return [None] * len(bases)
+    return [
+        other.demands_ns - base.demands_ns if _same_steps(base, other) else None
+        for base, other in zip(bases, changed, strict=True)
+    ]
+
+
+def _are_unknown(changes_ns: Sequence[np.ndarray | None]) -> bool:
+    return any(change_ns is None for change_ns in changes_ns)
+
+
+def _is_time(name: str) -> bool:
+    return name.endswith(("_ns", "_ns_per_byte"))
+
+
+def _around_kernel_ns(shares: Sequence[ParameterShare]) -> int:
+    """Return the time of copies and buffers around encode calls [ns]."""
+    return sum(s.change_ns for s in shares if s.parameter.startswith(_AROUND_KERNEL))
 
 
 def _same_steps(one: Template, other: Template) -> bool:
@@ -99,15 +127,23 @@ def _doubled(models: Models) -> Iterator[tuple[dict[str, Any], Models]]:
     """Yield each parameter and the models with its value doubled."""
     for name, model in models.described().items():
         for parameter in model.parameters(f"{name}."):
-            field = parameter["name"].removeprefix(f"{name}.")
             value = parameter["value"]
             if isinstance(value, list) or not value:
                 continue
             try:
-                changed: Any = replace(model, **{field: 2 * value})
+                yield parameter, _with(models, parameter, 2)
             except ValueError:
                 continue
-            yield parameter, replace(models, **{name: changed})
+
+
+def _with(models: Models, parameter: Mapping[str, Any], factor: float) -> Models:
+    """Return the models with one parameter multiplied by a factor."""
+    name, _, field = parameter["name"].partition(".")
+    changed = replace(
+        vars(models)[name],
+        **{field: type(parameter["value"])(factor * parameter["value"])},
+    )
+    return replace(models, **{name: changed})
 
 
 def _kernel(models: Models) -> dict[str, Any]:
