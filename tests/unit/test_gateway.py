@@ -468,6 +468,29 @@ def test_one_client_uses_all_gateways_in_turn() -> None:
     assert len(set(busy_ns.tolist())) == 1
 
 
+@pytest.mark.parametrize("gateways", [3, 5, 6, 8])
+@pytest.mark.parametrize("clients", [1, 4, 10])
+def test_all_gateways_get_equally_many_requests(gateways: int, clients: int) -> None:
+    # Given 120 requests for each gateway. With four clients that used two of five gateways each, three
+    # gateways had two clients and two had one.
+    workload = f'ops = ["head"]\nobject_sizes_bytes = ["4k"]\nclients = {clients}'
+    one = scenario(
+        workload,
+        cluster=f"[cluster.gateways]\ncount = {gateways}",
+        requests=120 * gateways * clients,
+    )
+    pool = built(one).pool
+    result = ran(one)
+
+    serial = pool.cluster.resources.numbered_kinds.are("gateway.serial")
+    busy_ns = result.engine_run.busy_ns[serial]
+    assert busy_ns == pytest.approx(busy_ns.mean(), rel=0.1)
+    # They sustain as many times the rate of one.
+    bounds = bounds_of_cell(one, cells(one)[0], build_models(one))
+    shared = next(bound for bound in bounds if "shared state" in bound.resource)
+    assert shared.iops == pytest.approx(gateways * 1e9 / gateway_of(one).serial_ns)
+
+
 def test_capacity_follows_from_the_sizes_of_objects() -> None:
     one = scenario(
         'object_sizes_bytes = ["4k", "4MiB"]\nsize_shares = [3, 1]', '["rs:4,2"]'
