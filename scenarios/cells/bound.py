@@ -267,7 +267,7 @@ def _cheaper(
 
 def _why(station: StationDemand, words: ResourceWords) -> str:
     """Write the arithmetic of a bound."""
-    parts = [f"{station.units:,} {words.servers}"]
+    parts = [words.counted(station.units)]
     if station.servers < station.units:
         parts.append(f"worth {number_text(station.servers)} when all are busy")
     parts.append(f"{duration_text(station.demand_ns * 1e-9)} of service per request")
