@@ -325,6 +325,11 @@ def _pools(document: Row) -> Section:
                 f"without the largest {domain}, × {near:.4g} / {overhead:.4g} / "
                 f"{room['imbalance_after_loss']:.3f}"
             )
+        if room["unplaced_groups"]:
+            # Bytes count groups that are whole again. All of them do not heal, or some.
+            why_safe = f"CRUSH finds no place for a shard of {room['unplaced_groups']:,} groups"
+            is_all = room["unplaced_groups"] == pool["pg_num"]
+            safe = "cannot heal" if is_all else f"{safe}, some groups do not heal"
         why_more = "until its first OSD is full, other pools unchanged"
         row: dict[str, str | TableCell] = {
             "pool": TableCell(pool["name"], f"rule {pool['rule']}"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from math import gcd
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -204,6 +205,16 @@ def _arrived_groups(result: Run) -> IntArray:
     return groups
 
 
+def has_streams(scenario: Scenario, cell: Cell) -> bool:
+    """Return True if requests of a cell may be sequential, and so visit few placement groups at a time.
+
+    Patterns of other cells make no difference, nor does the default of loads on buckets, which have none.
+    """
+    if scenario.workloads:
+        return any("seq" in load.patterns for load in scenario.loads)
+    return cell.pattern != "rand"
+
+
 def may_hit_caches(scenario: Scenario, cell: Cell, models: Models) -> bool:
     """Return True if read caches may hold so much of the images that rates exceed bounds of cold caches.
 
@@ -225,9 +236,20 @@ def _has_bound(scenario: Scenario, cell: Cell, models: Models, result: Run) -> b
         return False
     if any(row.saturated for row in (result.row, *result.load_rows)):
         return False
-    if any("seq" in load.patterns for load in scenario.loads):
+    if has_streams(scenario, cell) or _clients_have_own_gateways(scenario):
         return False
     return any(use.utilisation >= NEAR for use in result.resources)
+
+
+def _clients_have_own_gateways(scenario: Scenario) -> bool:
+    """Return True if each client of a closed loop uses some of the gateways only.
+
+    Clients with faster gateways then issue more requests than others, and serve more than all alike would.
+    """
+    load = scenario.workload
+    if not load.is_s3 or load.is_open:
+        return False
+    return gcd(scenario.cluster.gateway_count, load.clients) > 1
 
 
 def _cheaper(
@@ -245,7 +267,7 @@ def _cheaper(
 
 def _why(station: StationDemand, words: ResourceWords) -> str:
     """Write the arithmetic of a bound."""
-    parts = [f"{station.units:,} {words.servers}"]
+    parts = [words.counted(station.units)]
     if station.servers < station.units:
         parts.append(f"worth {number_text(station.servers)} when all are busy")
     parts.append(f"{duration_text(station.demand_ns * 1e-9)} of service per request")

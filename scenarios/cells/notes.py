@@ -456,7 +456,7 @@ def length_warnings(
     more = f" and {left_out} more" if left_out > 0 else ""
     kinds = dict.fromkeys(kind for _, kind in slow_cells)
     return [
-        f"{', '.join(names[:_NAMED_MAX])}{more}: {settling_text(kinds)}: "
+        f"{', '.join(names[:_NAMED_MAX])}{more}: {settling_text(kinds, scenario)}: "
         f"compare {_longer_run(scenario)}"
     ]
 
@@ -469,14 +469,20 @@ def row_warnings(scenario: Scenario, result: Run) -> list[str]:
     slow = slow_class(scenario, result)
     if slow is None or result.refused is not None:
         return []
-    return [f"rows past saturation: {settling_text([slow])}"]
+    return [f"rows past saturation: {settling_text([slow], scenario)}"]
 
 
-def settling_text(kinds: Iterable[str]) -> str:
+def settling_text(kinds: Iterable[str], scenario: Scenario | None = None) -> str:
     """Explain what slowly settling queues of these classes of resources mean for a short run."""
     names = " or ".join(map(resource_name, kinds))
+    queue = f"most requests wait for the busiest {names}, whose queue settles slowly"
+    if scenario is not None and len(scenario.workload.size_shares or ()) > 1:
+        return (
+            f"{queue}. Until then small objects pass large ones: below {SETTLED_ROUNDS} requests for each "
+            "one in flight, a longer run may serve fewer, with other p50 and p99"
+        )
     return (
-        f"most requests wait for the busiest {names}, whose queue settles slowly. Below "
+        f"{queue}. Below "
         f"{SETTLED_ROUNDS} requests for each one in flight, the rate hardly depends on the length of a run, "
         "but p50 and p99 may"
     )

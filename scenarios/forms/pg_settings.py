@@ -128,7 +128,10 @@ class PgChoice(Documented):
         settings = _settings_text(then, self.plain_words).capitalize()
         text += f". {settings}: {bytes_text(then.usable_bytes)} ({100 * gain:+.0f} %)"
         if now.iops and then.iops:
-            text += f", at most {rate_text(then.iops)} requests/s instead of {rate_text(now.iops)}"
+            limit = rate_text(then.iops)
+            present = rate_text(now.iops)
+            compared = "as now" if limit == present else f"instead of {present}"
+            text += f", at most {limit} requests/s {compared}"
         return f"{text}."
 
 

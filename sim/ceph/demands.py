@@ -59,6 +59,8 @@ _NO_QUEUE = ("throttle", "deferred")
 _FUGACITY_STEP = 1e-3
 # Sample size for the busiest resources of a placement group [count].
 _GROUPS_SAMPLED = 32
+# Places of objects to plan requests at, where placement groups have different members [count].
+_PLACES_SAMPLED = 64
 # Placement groups to bind at a time [count].
 _GROUPS_AT_A_TIME = 1 << 12
 # Resources to draw requests at in one call [count].
@@ -304,13 +306,26 @@ class _S3Mix:
         self._clients = book.bindings.copy()
         planner = S3Planner(pool, book, load.start())
         kinds = load.kinds()
-        chunk = planner.plan(kinds.requests)
         count = pool.cluster.roles
         self._by_role = np.zeros(count)
-        owners = planner.newest.owners.tolist()
-        for owner, template in zip(owners, chunk.templates, strict=True):
-            own = _role_demands(book, np.array([template]), np.ones(count), False)
-            self._by_role += kinds.shares[owner] * own
+        # Placement groups without some of their members need other steps.
+        sampled = 1 if len(np.unique(pool.views)) == 1 else _PLACES_SAMPLED
+        slots = np.arange(min(sampled, load.slots), dtype=np.int64)
+        by_template: dict[int, FloatArray] = {}
+        for slot in slots:
+            requests = kinds.requests
+            places = np.full_like(requests.offsets_bytes, slot)
+            chunk = planner.plan(replace(requests, offsets_bytes=places))
+            owners = planner.newest.owners - planner.newest.owners[0]
+            for owner, template in zip(
+                owners.tolist(), chunk.templates.tolist(), strict=True
+            ):
+                if template not in by_template:
+                    by_template[template] = _role_demands(
+                        book, np.array([template]), np.ones(count), False
+                    )
+                share = kinds.shares[owner] / len(slots)
+                self._by_role += share * by_template[template]
         rows = planner.places.rows_of(np.arange(load.slots, dtype=np.int64))
         self._rows = book.bindings[rows]
 

@@ -13,128 +13,141 @@ class ResourceWords(NamedTuple):
     member: str  #: One resource of the class, such as ``key-value thread of an OSD``
     #: What a planner can buy or change, such as ``drives``. Empty for a class that bounds no rate
     limit: str = ""
-    servers: str = ""  #: Servers of all resources of the class, after their number
+    server: str = ""  #: One server of a resource of the class
+    where: str = ""  #: What servers of the class belong to, or where they are
+
+    def counted(self, count: int) -> str:
+        """Write a number of servers.
+
+        >>> RESOURCE_WORDS["gateway.thread"].counted(512)
+        '512 threads of gateways'
+        """
+        ending = "" if count == 1 else "s"
+        return f"{count:,} {self.server}{ending} {self.where}".rstrip()
 
 
 #: Words by class, in the order of a request's path.
 RESOURCE_WORDS: Final[Mapping[str, ResourceWords]] = MappingProxyType(
     {
         "client.submit": ResourceWords(
-            "client’s submission thread", "clients", "submission threads of clients"
+            "client’s submission thread", "clients", "submission thread", "of clients"
         ),
         "client.tx": ResourceWords(
-            "client’s network, sending", "network of clients", "interfaces that send"
+            "client’s network, sending", "network of clients", "sending interface"
         ),
         "client.rx": ResourceWords(
             "client’s network, receiving",
             "network of clients",
-            "interfaces that receive",
+            "receiving interface",
         ),
         "gateway.thread": ResourceWords(
-            "threads of a gateway", "gateways", "threads of gateways"
+            "threads of a gateway", "gateways", "thread", "of gateways"
         ),
         "gateway.messenger": ResourceWords(
             "messenger threads of a gateway",
             "gateways (messenger threads)",
-            "messenger threads",
+            "messenger thread",
         ),
         "gateway.budget": ResourceWords(
             "data that a gateway has in flight at most",
             "gateways (data in flight)",
-            "operations in flight",
+            "operation",
+            "in flight",
         ),
         "gateway.serial": ResourceWords(
             "state that requests of a gateway share",
             "gateways (shared state)",
-            "gateways",
+            "gateway",
         ),
         "gateway.cpu": ResourceWords(
-            "cores of a gateway", "processors of gateways", "cores"
+            "cores of a gateway", "processors of gateways", "core"
         ),
         "gateway.tx": ResourceWords(
             "network of a gateway, sending",
             "network of gateways",
-            "interfaces that send",
+            "sending interface",
         ),
         "gateway.rx": ResourceWords(
             "network of a gateway, receiving",
             "network of gateways",
-            "interfaces that receive",
+            "receiving interface",
         ),
-        "cpu": ResourceWords("CPU cores of a host", "processors", "cores"),
+        "cpu": ResourceWords("CPU cores of a host", "processors", "core"),
         "osd.cpu": ResourceWords(
-            "CPU cores or limit of an OSD", "processors of OSDs", "cores of OSDs"
+            "CPU cores or limit of an OSD", "processors of OSDs", "core", "of OSDs"
         ),
         "public.tx": ResourceWords(
-            "public network, sending", "public network", "interfaces that send"
+            "public network, sending", "public network", "sending interface"
         ),
         "public.rx": ResourceWords(
-            "public network, receiving", "public network", "interfaces that receive"
+            "public network, receiving", "public network", "receiving interface"
         ),
         "private.tx": ResourceWords(
-            "private network, sending", "private network", "interfaces that send"
+            "private network, sending", "private network", "sending interface"
         ),
         "private.rx": ResourceWords(
-            "private network, receiving", "private network", "interfaces that receive"
+            "private network, receiving", "private network", "receiving interface"
         ),
         "messenger": ResourceWords(
             "messenger threads of an OSD",
             "processors (messenger threads)",
-            "messenger threads",
+            "messenger thread",
         ),
         "throttle": ResourceWords("limit of the requests that an OSD admits"),
         "worker": ResourceWords(
-            "worker threads of an OSD", "processors (worker threads)", "worker threads"
+            "worker threads of an OSD", "processors (worker threads)", "worker thread"
         ),
         "reader": ResourceWords(
             "threads of an OSD that wait for reads",
             "processors (worker threads)",
-            "threads that wait for reads",
+            "thread",
+            "for reads",
         ),
         "pg.lock": ResourceWords(
-            "lock of a placement group", "placement group locks", "locks"
+            "lock of a placement group", "placement group locks", "lock"
         ),
         "pg.exec": ResourceWords(
-            "execution of a placement group", "placement group locks", "locks"
+            "execution of a placement group", "placement group locks", "lock"
         ),
         "pg.pipeline": ResourceWords("write pipeline of a placement group"),
         "map.lock": ResourceWords("lock of an image’s object map"),
         "map.exec": ResourceWords("execution of an update of an object map"),
         "map.pipeline": ResourceWords("write pipeline of an object map"),
         "index.lock": ResourceWords(
-            "lock of a shard of a bucket index", "bucket indexes", "index shards"
+            "lock of a shard of a bucket index", "bucket indexes", "index shard"
         ),
         "index.exec": ResourceWords(
-            "execution of an update of a bucket index", "bucket indexes", "index shards"
+            "execution of an update of a bucket index", "bucket indexes", "index shard"
         ),
         "index.pipeline": ResourceWords("write pipeline of a bucket index"),
         "ssd": ResourceWords(
-            "drive of an OSD", "drives", "requests in service on all drives"
+            "drive of an OSD", "drives", "request", "in service on all drives"
         ),
         "ssd.link": ResourceWords(
-            "link of an OSD’s drive", "drives", "links from drives to hosts"
+            "link of an OSD’s drive", "drives", "link", "from drives to hosts"
         ),
         "ssd.write": ResourceWords(
             "write buffer of an OSD’s drive",
             "drives",
-            "writes in service on all drives",
+            "write",
+            "in service on all drives",
         ),
         "deferred": ResourceWords("room for the deferred writes of an OSD"),
         "aio": ResourceWords(
             "completion thread of an OSD",
             "processors (completion threads)",
-            "completion threads",
+            "completion thread",
         ),
         "kv": ResourceWords(
             "key-value thread of an OSD",
             "processors (key-value threads)",
-            "key-value threads",
+            "key-value thread",
         ),
         "sync": ResourceWords("log sync of an OSD"),
         "finisher": ResourceWords(
             "finisher threads of an OSD",
             "processors (finisher threads)",
-            "finisher threads",
+            "finisher thread",
         ),
         BETWEEN_SITES: ResourceWords("round trips between sites"),
         LATENCY: ResourceWords("latency: no resource is near its limit"),

@@ -250,12 +250,37 @@ def test_each_group_of_a_degraded_pool_counts_by_its_own_requests(requests):
     assert bound_of(degraded, "rs:4,2", locks) == pytest.approx(healthy, rel=0.05)
 
 
-def test_a_rate_above_the_lowest_bound_is_refused_by_its_check():
+SLOW_WIRES = {"public_gbit_per_s": 1}
+READS = {"ops": ["read"], "queue_depth": 16, "requests": 20_000}
+GETS = {
+    "kind": "s3",
+    "ops": ["get"],
+    "object_sizes_bytes": ["4k"],
+    "clients": 5,
+    "queue_depth": 50,
+    "requests": 20_000,
+}
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        scenario_of(SLOW_WIRES, READS, ["rep:3"]),
+        scenario_of(SLOW_WIRES, READS | {"patterns": ["rand", "seq"]}, ["rep:3"]),
+        scenario_from(
+            {
+                "schemes": ["rep:3"],
+                "cluster": CLUSTER | SLOW_WIRES | {"gateways": {"count": 6}},
+                "workload": GETS,
+            }
+        ),
+    ],
+    ids=["reads", "random reads of two patterns", "objects without a pattern"],
+)
+def test_a_rate_above_the_lowest_bound_is_refused_by_its_check(scenario):
     # Given a cluster at its bound, whose rate is multiplied by two.
-    load = {"ops": ["read"], "queue_depth": 16, "requests": 20_000}
-    scenario = scenario_of({"public_gbit_per_s": 1}, load, ["rep:3"])
     models = build_models(scenario)
-    [cell] = cells(scenario)
+    cell = cells(scenario)[0]
     result = run_cell(scenario, cell, "compiled", models)
     row = result.row
     assert row.throughput_ci_low is not None

@@ -11,6 +11,7 @@ from stripesim.scenarios.answers.plan.plan import make_plan
 from stripesim.scenarios.answers.run import buying_curves as curves
 from stripesim.scenarios.answers.run.purchases_figure import purchases_figure
 from stripesim.scenarios.answers.run.tables import purchases_table
+from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 
 TEXT = """
@@ -53,6 +54,31 @@ def test_each_resource_is_tried_in_steps():
     assert amounts(scenario, "OSDs per host") == [5, 6, 8]
     assert amounts(scenario, "hosts") == [5, 6, 7]
     assert amounts(scenario, "network [Gbit/s]") == [50, 100]
+
+
+def test_gateways_of_their_own_may_get_more_cores():
+    # Given PUTs that the 8 cores of each of two gateways limit: 16 each double that bound, for 2 × 8 × 50.
+    text = TEXT.replace(
+        'ops = ["write"]\npatterns = ["rand"]',
+        'kind = "s3"\nops = ["put"]\nobject_sizes_bytes = ["64k"]',
+    )
+    text = text.replace(
+        "[workload]",
+        '[cluster.gateways]\ncount = 2\nplace = "own"\ncores = 8\n[workload]',
+    )
+    scenario = parse_scenario(text.replace("core = 60", "gateway_core = 50"))
+
+    rows = curves.bounds_of_steps(scenario, "rep:3")
+
+    (bound, *_) = bounds_of(scenario, "rep:3")
+    assert bound.resource == "processors of gateways"
+    twice, four_times = (row for row in rows if row["resource"] == "cores per gateway")
+    assert (twice["amount"], four_times["amount"]) == (16, 32)
+    assert twice["cost"] == 2 * 8 * 50
+    assert twice["iops"] == pytest.approx(2 * bound.iops)
+    # Gateways on storage hosts use the cores of those.
+    shared = parse_scenario(text.replace('place = "own"\n', ""))
+    assert amounts(shared, "cores per gateway") == []
 
 
 def test_an_object_store_may_also_buy_gateways():

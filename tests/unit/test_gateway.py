@@ -31,6 +31,7 @@ from stripesim.scenarios.forms.capacity import (
 from stripesim.scenarios.forms.rebuild import idle_rebuild
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.sim.ceph.demands import Mix, demands_of
 from stripesim.sim.ceph.gateway.paths import S3Paths
 from stripesim.sim.ceph.gateway.planner import S3Planner
 from stripesim.sim.ceph.kinds import kind_of
@@ -466,6 +467,52 @@ def test_one_client_uses_all_gateways_in_turn() -> None:
     busy_ns = result.engine_run.busy_ns[serial]
     assert len(busy_ns) == 5
     assert len(set(busy_ns.tolist())) == 1
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_bounds_count_groups_with_and_without_all_their_members(lost: int) -> None:
+    # Given one of eight hosts away, so that some groups have three copies and others two. The first place is
+    # in groups of two, which demand two thirds of the mean of the network.
+    one = parse_scenario(
+        'schemes = ["rep:3"]\n[cluster]\nhosts = 8\nosds_per_host = 2\npg_num = 64\n'
+        f"[degraded]\nmissing_osds = [{2 * lost}, {2 * lost + 1}]\n"
+        '[workload]\nkind = "s3"\nops = ["put"]\nobject_sizes_bytes = ["64k"]\nrequests = 2000\n'
+        "queue_depth = 4\n"
+    )
+    inputs = built(one)
+    pool = inputs.pool
+    kinds = pool.cluster.resources.numbered_kinds
+    busy_ns = ran(one).engine_run.busy_ns[kinds.are("private.tx")].sum() / 2000
+
+    stations = demands_of(
+        pool, [Mix(workload=inputs.workload)], np.ones(pool.cluster.groups)
+    )
+
+    (sends,) = [one for one in stations if one.kind == "private.tx"]
+    assert sends.demand_ns == pytest.approx(busy_ns, rel=0.02)
+
+
+@pytest.mark.parametrize("gateways", [3, 5, 6, 8])
+@pytest.mark.parametrize("clients", [1, 4, 10])
+def test_all_gateways_get_equally_many_requests(gateways: int, clients: int) -> None:
+    # Given 120 requests for each gateway. With four clients that used two of five gateways each, three
+    # gateways had two clients and two had one.
+    workload = f'ops = ["head"]\nobject_sizes_bytes = ["4k"]\nclients = {clients}'
+    one = scenario(
+        workload,
+        cluster=f"[cluster.gateways]\ncount = {gateways}",
+        requests=120 * gateways * clients,
+    )
+    pool = built(one).pool
+    result = ran(one)
+
+    serial = pool.cluster.resources.numbered_kinds.are("gateway.serial")
+    busy_ns = result.engine_run.busy_ns[serial]
+    assert busy_ns == pytest.approx(busy_ns.mean(), rel=0.1)
+    # They sustain as many times the rate of one.
+    bounds = bounds_of_cell(one, cells(one)[0], build_models(one))
+    shared = next(bound for bound in bounds if "shared state" in bound.resource)
+    assert shared.iops == pytest.approx(gateways * 1e9 / gateway_of(one).serial_ns)
 
 
 def test_capacity_follows_from_the_sizes_of_objects() -> None:

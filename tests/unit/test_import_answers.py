@@ -301,9 +301,14 @@ def test_groups_that_find_no_place_after_a_loss_are_counted(tmp_path):
     cluster = import_cluster([write_report(tmp_path, document)])
     (row,) = capacity_of(cluster)["pools"]
     assert (row["failure_domains"], row["unplaced_groups"]) == (7, 64)
-    answer = answer_of_cluster(*describe_cluster(cluster))
+    document, *rest = describe_cluster(cluster)
+    answer = answer_of_cluster(document, *rest)
     assert any("for 64 of 64 placement groups" in str(part) for part in answer.shown)
     assert "for 64 of 64 placement groups" in answer.page()
+    # A number of bytes would say that the pool heals.
+    assert "cannot heal" in answer.page()
+    document["capacity"]["pools"][0]["unplaced_groups"] = 3
+    assert "some groups do not heal" in answer_of_cluster(document, *rest).page()
 
 
 def test_hosts_that_differ_become_equal_hosts_of_the_same_raw_capacity(tmp_path):

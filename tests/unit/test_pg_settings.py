@@ -1,5 +1,7 @@
 """Placement groups and balancer: what the imbalance costs, what to choose, and what to type."""
 
+from dataclasses import replace
+
 import pytest
 
 from stripesim.models.placement.pg_autoscale import autoscaled_pg_num
@@ -69,6 +71,18 @@ def test_the_fewest_changes_that_give_nearly_all_bytes_are_recommended():
         "ceph balancer on",
     ]
     assert "9.95 TB (+24 %)" in choice.sentence()
+
+
+def test_a_rate_that_other_resources_limit_is_not_compared_with_itself():
+    now = replace(option(64, None, 8, is_present=True), iops=21_740.0)
+    same = replace(option(64, 1, 10), iops=21_740.0)
+    more = replace(option(64, 1, 10), iops=30_000.0)
+
+    text = PgChoice("data", 64, [now, same]).sentence()
+
+    assert text.endswith("at most 21,740 requests/s as now.")
+    text = PgChoice("data", 64, [now, more]).sentence()
+    assert text.endswith("at most 30,000 requests/s instead of 21,740.")
 
 
 def test_a_number_of_groups_is_set_before_the_balancer():

@@ -11,7 +11,7 @@ from stripesim.models.problems import MeasuredError, NotComputedError
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.registry import study_named
 from stripesim.scenarios.studies.s3.claims import claims_of, ledger_for
-from stripesim.scenarios.studies.s3.counted import load_counts
+from stripesim.scenarios.studies.s3.counted import QUANTITIES, load_counts
 from stripesim.scenarios.studies.s3.counted_runs import (
     count_request,
     models_for,
@@ -256,6 +256,10 @@ def test_a_folder_may_have_counters_alone(tmp_path) -> None:
         (
             {"release": "18.2.7", "scheme": "rs:4,2", "pool": "optimised"},
             "pool: got 'optimised', wanted classic ... with 20",
+        ),
+        (
+            dict.fromkeys(QUANTITIES, ""),
+            "rgw.csv:2: operations: got '', wanted a number in one of operations",
         ),
     ],
 )

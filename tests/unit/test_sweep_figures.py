@@ -13,6 +13,7 @@ from stripesim.scenarios.answers.sweep.stats import (
     mean_columns,
     why_no_figure,
 )
+from stripesim.scenarios.answers.sweep.table import means_table
 from stripesim.scenarios.show.quantities import typed_frame
 
 DEPTH = "workload.queue_depth"
@@ -131,6 +132,30 @@ def test_a_sweep_of_objects_names_their_size_and_their_gateways(command, tmp_pat
     assert "object" in out
     assert not {"block", "pattern"} & set(out.split())
     assert '"name": "gateways"' in (tmp_path / "report.html").read_text()
+
+
+def test_truths_are_written_as_in_scenarios() -> None:
+    key = "workload.tls"
+    rows = means(**{key: [True, False]})
+
+    table = means_table(rows.to_dicts(), [key], of_objects=False)
+    figure = draw_sweep(rows, [key])
+
+    assert [row[0] for row in table.rows] == ["true", "false"]
+    assert figure is not None
+    (axes,) = figure.figure.axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["true", "false"]
+
+
+def test_a_table_of_objects_has_rates_because_a_head_has_no_bytes() -> None:
+    key = "cluster.gateways.count"
+    columns = {"op": ["head"], key: [2, 4]}
+    rows = means(**columns).with_columns(iops=3e4, throughput_bytes_per_s=0.0)
+
+    table = means_table(rows.to_dicts(), [key], of_objects=True)
+
+    rate = list(table.columns).index("rate [1/s]")
+    assert [row[rate] for row in table.rows] == ["30,000", "30,000"]
 
 
 def test_each_op_and_pattern_has_a_panel() -> None:

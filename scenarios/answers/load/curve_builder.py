@@ -25,6 +25,7 @@ from stripesim.scenarios.cells.bound import (
     Bound,
     bounds_of_cell,
     fastest_models,
+    has_streams,
     may_hit_caches,
 )
 from stripesim.scenarios.cells.run import run_cell
@@ -312,7 +313,8 @@ class CurveBuilder:
     def _saturate(self) -> Generator[list[RateRun], list[RateMeasurement], bool]:
         """Find the rate of a closed loop that is deep enough, and return True if it settles.
 
-        Otherwise its queues need more than the budget of a run, and the audit refuses it.
+        Otherwise its queues need more than the budget of a run, and the audit refuses it, or clients with
+        faster gateways issue more requests than others.
         """
         in_flight, first = yield from self._deep_enough()
         repetitions = [
@@ -332,7 +334,9 @@ class CurveBuilder:
             measured = yield from self._batch(runs)
             self.saturation = student_interval([one.iops for one in measured])
         self.limited_by = measured[0].bottleneck
-        return self.settings.unchecked or all(one.refused is None for one in measured)
+        accepted = all(one.refused is None for one in measured)
+        accepted = accepted and self._above_bound(self.saturation) is None
+        return self.settings.unchecked or accepted
 
     def _deep_enough(
         self,
@@ -395,10 +399,9 @@ class CurveBuilder:
 
     def _exact_bound(self) -> Bound | None:
         """Return the bound of random requests to full images, with cold caches. Others can be exceeded."""
-        loads = self.scenario.loads
-        if self._may_hit_caches:
+        if self._may_hit_caches or has_streams(self.scenario, self.cell):
             return None
-        if any(load.image == "pristine" or "seq" in load.patterns for load in loads):
+        if any(load.image == "pristine" for load in self.scenario.loads):
             return None
         return self.bound
 

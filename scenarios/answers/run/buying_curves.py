@@ -36,6 +36,9 @@ CORES_PER_OSD: Final = (2, 4, 8, 12, 16)
 _LIMIT: Final = "CPU limit per OSD"
 #: Factors on the rate of both networks to try.
 _NETWORK_FACTORS: Final = (2, 4)
+#: Name of the cores of each gateway with a machine of its own, and factors on their number to try.
+_GATEWAY_CORES: Final = "cores per gateway"
+_GATEWAY_CORE_FACTORS: Final = (2, 4)
 #: Unit of money that sentences count by.
 _MONEY: Final = 1000.0
 
@@ -57,7 +60,7 @@ class BuyingPoint(Documented):
     ----------
     amount
         Amount of the resource: cores or CPU limit of each OSD, OSDs of each host, hosts, Gbit/s of both
-        networks, or gateways.
+        networks, gateways, or cores of each gateway.
     iops, latency_p99_ns
         Over replications, with 95 % intervals.
     iops_gain
@@ -127,7 +130,24 @@ def steps_of(scenario: Scenario) -> list[PurchaseStep]:
         for count in dict.fromkeys((own + 1, own + 2, 2 * own)):
             gateways = cluster.gateways.replaced(count=count)
             steps.append(PurchaseStep("gateways", count, {"gateways": gateways}))
+        steps += _gateway_core_steps(scenario)
     return steps
+
+
+def _gateway_core_steps(scenario: Scenario) -> Iterator[PurchaseStep]:
+    """Yield cores of gateways with machines of their own. Others share those of their hosts."""
+    gateways = scenario.cluster.gateways
+    if gateways.place != "own":
+        return
+    for factor in _GATEWAY_CORE_FACTORS:
+        cores = factor * _cores_of_gateway(scenario)
+        keys = {"gateways": gateways.replaced(cores=cores)}
+        yield PurchaseStep(_GATEWAY_CORES, cores, keys)
+
+
+def _cores_of_gateway(scenario: Scenario) -> int:
+    """Return the cores of a gateway's machine [count]."""
+    return scenario.cluster.gateways.cores or scenario.cluster.cores_per_host
 
 
 def _core_steps(scenario: Scenario) -> Iterator[PurchaseStep]:
@@ -310,6 +330,7 @@ def _own_points(
         "hosts": cluster.host_count,
         "network [Gbit/s]": cluster.public_gbit_per_s,
         "gateways": cluster.gateway_count,
+        _GATEWAY_CORES: _cores_of_gateway(scenario),
     }
     for resource in dict.fromkeys(step.resource for step in steps_of(scenario)):
         step = PurchaseStep(resource, amounts[resource], {})

@@ -14,6 +14,7 @@ from stripesim.scenarios.answers.sweep.stats import (
     CELL_KEYS,
     why_no_figure,
 )
+from stripesim.scenarios.answers.sweep.table import value_text
 from stripesim.scenarios.schema.units import size_text
 from stripesim.scenarios.show.figures.captions import (
     OP_WORDS,
@@ -196,7 +197,9 @@ def _value_text(key: str, value: Any) -> str:
         return "–"
     if key.endswith("_bytes"):
         return size_text(int(value))
-    return f"{value:,.10g}" if isinstance(value, int | float) else str(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value_text(value)
+    return f"{value:,.10g}"
 
 
 class _FigureAxis(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from stripesim.scenarios.show.quantities import QUANTITIES, Rows
+from stripesim.scenarios.show.quantities import QUANTITIES, Quantity, Rows
 from stripesim.scenarios.show.result_table import block_text
 from stripesim.scenarios.show.tables import Table
 from stripesim.sim.observe.limits import resource_name
@@ -25,6 +25,8 @@ _NUMBERS: Final = tuple(
         "private_net_bytes_per_client_byte",
     )
 )
+# A HEAD, LIST or DELETE has a rate, but no bytes.
+_RATE_OF_OBJECTS: Final = replace(QUANTITIES["iops"], unit="1/s")
 
 
 def means_table(means: Rows, keys: Sequence[str], *, of_objects: bool) -> Table:
@@ -41,12 +43,13 @@ def means_table(means: Rows, keys: Sequence[str], *, of_objects: bool) -> Table:
     """
     names = [*keys, "scheme", "op", *(() if of_objects else ("pattern",))]
     size = "object" if of_objects else "block"
-    headings = [quantity.short_heading for quantity in _NUMBERS]
+    numbers = (_RATE_OF_OBJECTS, *_NUMBERS) if of_objects else _NUMBERS
+    headings = [quantity.short_heading for quantity in numbers]
     columns = [*names, size, *headings, "bottleneck"]
     return Table(
         "Means of every point and cell",
         columns,
-        [_row(row, names) for row in means],
+        [_row(row, names, numbers) for row in means],
         words=(*range(len(names) + 1), len(columns) - 1),
     )
 
@@ -57,10 +60,21 @@ def for_terminal(table: Table) -> Table:
     return replace(table, columns=columns, note=NOTE)
 
 
-def _row(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    cells = [str(row[name]) for name in names]
+def value_text(value: Any) -> str:
+    """Write the value of a swept key as scenarios do.
+
+    >>> value_text(True), value_text("rep:3"), value_text(65536)
+    ('true', 'rep:3', '65536')
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _row(
+    row: Mapping[str, Any], names: Sequence[str], numbers: Sequence[Quantity]
+) -> list[str]:
+    cells = [value_text(row[name]) for name in names]
     cells.append(block_text(row))
-    for quantity in _NUMBERS:
+    for quantity in numbers:
         ends = (f"{quantity.key}_ci_low", f"{quantity.key}_ci_high")
         cells.append(quantity.padded_text(row, ends))
     return [*cells, _bottleneck(row)]

@@ -163,6 +163,10 @@ def _repeated(lines: Iterable[CsvRow]) -> Iterator[CsvRow]:
 
 def _row(row: CsvRow) -> CountedRow:
     numbers = {name: row.number(name) for name in QUANTITIES}
+    if not any(row.words(name) for name in QUANTITIES):
+        row.refuse(
+            next(iter(QUANTITIES)), f"a number in one of {', '.join(QUANTITIES)}"
+        )
     _check_pool(row)
     return CountedRow(
         id=row.text("id"),

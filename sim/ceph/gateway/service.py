@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import gcd
 
 import numpy as np
 
@@ -147,8 +148,11 @@ class Gateways:
         )
 
     def spread_of(self, clients: int) -> int:
-        """Return the number of gateways that each client uses in turn, so that clients use all of them."""
-        return -(-self.count // clients)
+        """Return the number of gateways that each client uses in turn.
+
+        These are as few as load all gateways equally: eight clients use three of six each, or all of nine.
+        """
+        return self.count // gcd(self.count, clients)
 
     def bound_of(self, clients: int) -> int:
         """Return the number of gateways for which each client has a row: all if one may replace another."""
