@@ -361,3 +361,25 @@ def test_the_axis_names_sizes_of_objects_or_of_blocks(ops, sizes, title):
         }
     )
     assert size_axis_title(rows) == title
+
+
+def test_requests_without_data_are_drawn_by_their_rate(rows: pl.DataFrame) -> None:
+    # A HEAD moves no data: 0 MB/s says nothing of 500 requests/s.
+    heads = rows.filter(pl.col("op") == "read", pl.col("pattern") == "rand")
+    heads = heads.with_columns(
+        op=pl.lit("head"), throughput_bytes_per_s=0.0, iops=pl.lit(500.0)
+    )
+    figures = draw_all(heads)
+    left, _ = figures["rand-head"].figure.axes[:2]
+    assert left.get_ylabel() == "rate [requests/s]"
+    assert all(set(line) == {500.0} for line in lines(left).values())
+    assert "MB/s" not in figures["rand-head"].caption
+    assert (
+        "Mean rate over object sizes: 500 requests/s for"
+        in figures["rand-head"].caption
+    )
+    # One headline has one quantity.
+    puts = heads.with_columns(op=pl.lit("put"), throughput_bytes_per_s=8e6)
+    both = draw_all(pl.concat([puts, heads]))
+    assert both["headline"].caption.startswith("Simulated rate")
+    assert "MB/s" in both["rand-put"].caption

@@ -19,6 +19,7 @@ from stripesim.scenarios.schema.units import size_text
 from stripesim.scenarios.show.figures.captions import (
     OP_WORDS,
     PATTERN_WORDS,
+    ShownQuantity,
     block_sizes,
     key_words,
     kind_words,
@@ -27,7 +28,7 @@ from stripesim.scenarios.show.figures.captions import (
 )
 from stripesim.scenarios.show.figures.panels import (
     THROUGHPUT,
-    ShownQuantity,
+    main_quantity,
     quantity_shown,
     whiskers,
 )
@@ -117,6 +118,8 @@ def sweep_figure(
 ) -> FigureSpec | None:
     """Specify the figure of `draw_sweep`."""
     of_objects = of_objects or has_objects(aggregated["op"].to_list())
+    if metric == THROUGHPUT.metric:
+        metric = main_quantity(aggregated).metric
     quantity = quantity_shown(metric, aggregated.columns, of_objects=of_objects)
     if why_no_figure(aggregated, keys, metric) is not None:
         return None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import number_text, size_text
-from stripesim.scenarios.show.quantities import QUANTITIES, has_objects
+from stripesim.scenarios.show.quantities import QUANTITIES, Quantity, has_objects
 
 if TYPE_CHECKING:
     import polars as pl
@@ -111,6 +112,25 @@ STEP_LOOKS: Final[Mapping[str, StepLook]] = {
 }
 
 
+@dataclass(frozen=True)
+class ShownQuantity:
+    """A quantity that a figure shows, with its title."""
+
+    quantity: Quantity
+    title: str
+
+    @property
+    def metric(self) -> str:
+        """Return the column of the result rows."""
+        return self.quantity.key
+
+    @property
+    def axis_label(self) -> str:
+        """Return the title as the label of an axis, with the unit."""
+        words = self.title if self.title[0].isdigit() else self.title.lower()
+        return f"{words} [{self.quantity.unit}]"
+
+
 def in_sentence(title: str) -> str:
     """Write a title as it reads inside a sentence. Abbreviations keep their capitals.
 
@@ -190,20 +210,23 @@ def size_name(rows: pl.DataFrame) -> str:
     return "object size" if has_objects(rows["op"].to_list()) else "block size"
 
 
-def cell_caption(rows: pl.DataFrame, pattern: str, op: str) -> str:
-    """Write the caption of a figure of throughput and latency, with ratios to the first scheme."""
+def cell_caption(
+    rows: pl.DataFrame, pattern: str, op: str, shown: Sequence[ShownQuantity]
+) -> str:
+    """Write the caption of a figure of quantities, with ratios to the first scheme."""
     sentences = [f"{kind_words(op, pattern)} of {_range(rows)}, simulated."]
     over = "" if len(block_sizes(rows)) == 1 else f" over {size_name(rows)}s"
-    for metric, unit in (("throughput_bytes_per_s", "MB/s"), ("latency_mean_ns", "ms")):
-        means = _means(rows, metric)
+    for one in shown:
+        means = _means(rows, one.metric)
         if means:
-            name = metric.partition("_")[0]
-            sentences.append(
-                f"Mean {name}{over}: {_means_text(rows, metric, means, unit)}."
-            )
-    ends = {"throughput_ci_low", "throughput_ci_high"}
-    if ends <= set(rows.columns) and rows["throughput_ci_low"].count():
-        sentences.append("Whiskers: 95 % confidence interval of throughput.")
+            name = one.title.lower().removeprefix("mean ")
+            text = _means_text(rows, one.quantity, means)
+            sentences.append(f"Mean {name}{over}: {text}.")
+    for one in shown:
+        ends = one.quantity.ci or ()
+        if ends and {*ends} <= {*rows.columns} and rows[ends[0]].count():
+            name = one.title.lower()
+            sentences.append(f"Whiskers: 95 % confidence interval of {name}.")
     return " ".join(sentences)
 
 
@@ -265,8 +288,10 @@ def _interval(
 
 
 def _differ(rows: pl.DataFrame, metric: str, first: str, second: str) -> bool:
-    """Return False if the intervals of two schemes overlap, or one holds the other's mean."""
+    """Return False if means are equal, their intervals overlap, or one interval holds the other mean."""
     means = _means(rows, metric)
+    if means[first] == means[second]:
+        return False
     intervals = [_interval(rows, metric, scheme) for scheme in (first, second)]
     if intervals == [None, None]:
         return True
@@ -299,14 +324,16 @@ def _means(rows: pl.DataFrame, metric: str) -> dict[str, float]:
 
 
 def _means_text(
-    rows: pl.DataFrame, metric: str, means: Mapping[str, float], unit: str
+    rows: pl.DataFrame, quantity: Quantity, means: Mapping[str, float]
 ) -> str:
     """Write each scheme's mean, and its ratio to the first scheme's unless their intervals overlap."""
     first, *_ = means
     parts = []
     for scheme, mean in means.items():
-        part = f"{number_text(mean, 1e-6)} {unit} for {scheme_label(scheme)}"
-        if scheme != first and means[first] and _differ(rows, metric, first, scheme):
+        value = number_text(mean, quantity.factor)
+        part = f"{value} {quantity.unit} for {scheme_label(scheme)}"
+        is_other = scheme != first and means[first]
+        if is_other and _differ(rows, quantity.key, first, scheme):
             part += f" ({number_text(mean / means[first])}×)"
         parts.append(part)
     return _listed(parts)

@@ -1,7 +1,7 @@
 """Specify one panel of result rows: a quantity against block size for each scheme."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import polars as pl
@@ -9,6 +9,7 @@ import polars as pl
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.schema.units import number_text, size_text
 from stripesim.scenarios.show.figures.captions import (
+    ShownQuantity,
     block_sizes,
     scheme_label,
     size_name,
@@ -27,25 +28,6 @@ _STEP: Final = 0.09
 _STEPS_MAX: Final = 0.6
 
 
-@dataclass(frozen=True)
-class ShownQuantity:
-    """A quantity that a panel shows, with its title."""
-
-    quantity: Quantity
-    title: str
-
-    @property
-    def metric(self) -> str:
-        """Return the column of the result rows."""
-        return self.quantity.key
-
-    @property
-    def axis_label(self) -> str:
-        """Return the title as the label of an axis, with the unit."""
-        words = self.title if self.title[0].isdigit() else self.title.lower()
-        return f"{words} [{self.quantity.unit}]"
-
-
 def shown_quantity(key: str, title: str) -> ShownQuantity:
     """Return a column of the result rows with a title."""
     return ShownQuantity(QUANTITIES[key], title)
@@ -56,11 +38,20 @@ THROUGHPUT: Final = shown_quantity("throughput_bytes_per_s", "Throughput")
 LATENCY: Final = ShownQuantity(
     replace(QUANTITIES["latency_mean_ns"], ci=None), "Mean latency"
 )
+RATE: Final = ShownQuantity(quantity_of("iops", of_objects=True), "Rate")
 P99: Final = shown_quantity("latency_p99_ns", "99th percentile of latency")
 
 
 #: Titles of quantities that figures usually show. Others have their words in reports.
 _TITLED: Final = {shown.metric: shown for shown in (THROUGHPUT, LATENCY, P99)}
+
+
+def main_quantity(rows: pl.DataFrame) -> ShownQuantity:
+    """Return the throughput of rows, or the rate if requests without data are among them, such as LISTs."""
+    if not {THROUGHPUT.metric, RATE.metric} <= {*rows.columns}:
+        return THROUGHPUT
+    without_data = (rows[THROUGHPUT.metric] == 0) & (rows[RATE.metric] > 0)
+    return RATE if without_data.any() else THROUGHPUT
 
 
 def quantity_shown(

@@ -11,6 +11,7 @@ from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.figures.captions import (
     OP_WORDS,
     PATTERN_WORDS,
+    ShownQuantity,
     cell_caption,
     headline_caption,
     in_sentence,
@@ -23,7 +24,7 @@ from stripesim.scenarios.show.figures.panels import (
     LATENCY,
     P99,
     THROUGHPUT,
-    ShownQuantity,
+    main_quantity,
     quantity_shown,
     sizes_panel,
 )
@@ -42,6 +43,8 @@ _SIZE_INCHES: Final = (5.6, 3.9)
 def draw_cell_figure(rows: pl.DataFrame, *, pattern: str, op: str) -> CaptionedFigure:
     """Draw throughput [MB/s] and mean latency [ms] against block size for one pattern and op.
 
+    Requests without data, such as LISTs, have a rate [requests/s] in place of a throughput.
+
     References
     ----------
     The form is that of Koh et al., "Understanding system characteristics of online erasure coding on
@@ -53,8 +56,9 @@ def draw_cell_figure(rows: pl.DataFrame, *, pattern: str, op: str) -> CaptionedF
             f"rows: got none with pattern {pattern}, op {op} and a block size, wanted at least one"
         )
     schemes = scheme_names(selected)
-    panels = [sizes_panel(selected, shown, schemes) for shown in (THROUGHPUT, LATENCY)]
-    caption = cell_caption(selected, pattern, op)
+    both = (main_quantity(selected), LATENCY)
+    panels = [sizes_panel(selected, shown, schemes) for shown in both]
+    caption = cell_caption(selected, pattern, op, both)
     return drawn(
         FigureSpec(size=(11.5, 4.8), panels=panels, caption=caption, lettered=True)
     )
@@ -136,7 +140,8 @@ def draw_all(
     rows
         Result rows of `stripesim.run`. Those without a block size are ignored.
     metric
-        Column that the headline shows, such as ``latency_p99_ns``.
+        Column that the headline shows, such as ``latency_p99_ns``. In place of throughput it shows the rate
+        if requests without data are among the rows.
 
     Returns
     -------
@@ -151,7 +156,10 @@ def draw_all(
     needed = (*IDENTITY, LATENCY.metric)
     check_columns(rows, needed, key="rows", wanted="rows of stripesim.run")
     of_objects = has_objects(rows["op"].to_list())
-    shown = quantity_shown(metric, rows.columns, of_objects=of_objects)
+    if metric == THROUGHPUT.metric:
+        shown = main_quantity(rows)
+    else:
+        shown = quantity_shown(metric, rows.columns, of_objects=of_objects)
     sized = rows.filter(pl.col("block_size_bytes").is_not_null())
     if sized.is_empty():
         return {}
@@ -180,7 +188,7 @@ def draw_panels(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     figures = {}
     for op, pattern in kinds_of_requests(sized):
         own = sized.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
-        for shown in (THROUGHPUT, LATENCY, P99):
+        for shown in (main_quantity(own), LATENCY, P99):
             if own[shown.metric].count():
                 stem = f"{pattern}-{op}-{shown.metric.partition('_')[2]}"
                 spec = _one_panel(own, kind_words(op, pattern), shown, schemes)
