@@ -48,6 +48,27 @@ def test_a_request_was_blocked_while_its_group_was_not_active():
     }
 
 
+def test_requests_of_a_member_that_returns_unnoticed_were_blocked():
+    # The member dies at 100 and is back at 300, before the monitor marks it down at 500.
+    timeline = FaultTimeline(1)
+    for time_ns, state in (
+        (100, State.STALE),
+        (500, State.PEERING),
+        (550, State.CLEAN),
+    ):
+        timeline.enter(time_ns, 0, state)
+    timeline.note(300, "returned", "osd.0")
+    # One needs the member, one does not, one comes after its return, and one waits for peering.
+    issued = np.array([150, 150, 350, 450])
+    completed = np.array([320, 160, 360, 560])
+    zeros = np.zeros(4, dtype=np.int64)
+    requests = ClientRequests(issued, completed, zeros, zeros > 0, zeros, zeros)
+    held = held_ns(timeline, requests, 1000)
+    by_reason = dict(zip(BLOCKED_BY, held.T.tolist(), strict=True))
+    assert by_reason["detection"] == [150, 0, 0, 0]
+    assert by_reason["peering"] == [0, 0, 0, 50]
+
+
 class _Finished(NamedTuple):
     """What the description of phases needs of a finished run."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from stripesim.sim.ceph.failures.groups import STATES, State
 from stripesim.sim.ceph.failures.results.finished_run import BoolArray, FaultRun
-from stripesim.sim.ceph.failures.timeline import FaultTimeline
+from stripesim.sim.ceph.failures.timeline import FaultTimeline, StateSpan
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import FAILED
 from stripesim.sim.observe.client_requests import ClientRequests
@@ -16,8 +16,9 @@ from stripesim.sim.observe.result_row import PhaseNumbers
 
 # State of a PG → why its requests wait: for a dead member to be noticed, for peering, for the last read
 # lease of a member that may still run, for `min_size` members.
+_DETECTION = "detection"
 _REASON_OF = {
-    State.STALE: "detection",
+    State.STALE: _DETECTION,
     State.PEERING: "peering",
     State.WAIT: "lease",
     State.INACTIVE: "min_size",
@@ -79,8 +80,8 @@ def held_ns(
 
     `groups_of_pg` gives the groups of the requests that need a PG.
 
-    While a dead member is unnoticed only the requests that need it wait. These are the ones that still wait
-    when their PG peers.
+    While a dead member is unnoticed only the requests that need it wait. These are the ones that are still
+    there when it is noticed or returns.
 
     Returns
     -------
@@ -91,7 +92,12 @@ def held_ns(
     by_group = np.argsort(requested.groups, kind="stable")
     sorted_groups = requested.groups[by_group]
     spans = [
-        (groups_of_pg(span.group), span.from_ns, span.to_ns, _REASON_OF[span.state])
+        (
+            groups_of_pg(span.group),
+            span.from_ns,
+            _end_of_hold_ns(timeline, span),
+            _REASON_OF[span.state],
+        )
         for span in timeline.spans(tuple(_REASON_OF))
     ]
     spans += [(*stall, _GATEWAY) for stall in timeline.gateway_stalls]
@@ -102,12 +108,24 @@ def held_ns(
         requests = np.concatenate(
             [by_group[:0], *(by_group[start:stop] for start, stop in ranges)]
         )
-        until_ns = np.minimum(ended_ns[requests], end_ns if to_ns is None else to_ns)
+        stop_ns = end_ns if to_ns is None else to_ns
+        if reason == _DETECTION:
+            requests = requests[ended_ns[requests] >= stop_ns]
+        until_ns = np.minimum(ended_ns[requests], stop_ns)
         shared_ns = until_ns - np.maximum(requested.issued_ns[requests], from_ns)
         held[requests, BLOCKED_BY.index(reason)] += np.maximum(shared_ns, 0)
-    only_detection = held[:, 1:].sum(axis=1) == 0
-    held[only_detection] = 0
     return held
+
+
+def _end_of_hold_ns(timeline: FaultTimeline, span: StateSpan) -> int | None:
+    """Return when a state of a PG ceases to hold requests [ns], None if it does not.
+
+    A member that returns before its death is noticed serves those that wait for it.
+    """
+    ends_ns = [span.to_ns]
+    if span.state == State.STALE:
+        ends_ns.append(timeline.first_ns("returned", span.from_ns))
+    return min((ns for ns in ends_ns if ns is not None), default=None)
 
 
 def describe_phases(
