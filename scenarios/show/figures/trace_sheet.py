@@ -131,7 +131,7 @@ def _rate(trace: BlockTrace) -> PanelSpec:
         layers=layers,
         x=AxisSpec(label="time [s]", low=0, high=span),
         y=AxisSpec(label="requests per second", low=0),
-        legend="best",
+        legend="above",
     )
 
 
