@@ -250,6 +250,22 @@ def test_a_sample_of_the_objects_in_buckets_predicts_the_change_of_all(monkeypat
     assert 1 <= part["device_write_bytes"] / part["bytes_moved"] < 1.2
 
 
+@pytest.mark.usefixtures("only_profiles")
+def test_a_sample_of_the_objects_moves_the_whole_index_once(monkeypatch):
+    # Given 3,125 objects of 64 KiB in each of 16 groups, of which a rehearsal simulates a few
+    monkeypatch.setattr(samples, "SHARDS_MAX", 50)
+    few = {"ops": ["get"], "op_shares": [1], "clients": 1}
+    small = {"object_sizes_bytes": ["64k"], "size_shares": [1], "objects": 50_000}
+    changes = [{"kind": "out", "osds": [3]}]
+    asked = scenario("rep:3", load=few | small, changes=changes)
+    # When one of seven OSDs is taken out
+    (change,) = rehearse(asked)["changes"]
+    # Then copies of objects are sent with some percent of messages, 1.8 GB in all, and 44 shards of the index
+    # once, at most 44 × 1,137 entries × 320 B = 16 MB.
+    assert change["bytes_moved"] > 100 * 16e6
+    assert 1 < change["private_net_bytes"] / change["bytes_moved"] < 1.1
+
+
 def test_hosts_that_are_added_get_no_gateways():
     asked = scenario(changes=[{"kind": "add", "hosts": 2}])
     one_each = asked.cluster.gateways.replaced(count=None)

@@ -82,9 +82,9 @@ def _bytes(index: int, sample: Sample, whole: WholePool) -> dict[str, int | None
     scale = whole.group_objects / sample.group_objects_count
     moved: dict[str, int | None] = {}
     for name, counter in _MOVED.items():
-        # Peering moves the same bytes regardless of the data in the PGs.
-        noted_bytes = simulated[f"noted_{counter}"]
-        moved[name] = round(scale * (simulated[counter] - noted_bytes) + noted_bytes)
+        # Peering and index shards move the same bytes regardless of the objects in the PGs.
+        fixed_bytes = simulated[f"fixed_{counter}"]
+        moved[name] = round(scale * (simulated[counter] - fixed_bytes) + fixed_bytes)
     return moved
 
 

@@ -1,13 +1,14 @@
 """Bytes and duration of each planned change."""
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from stripesim.models.placement import Movement
 from stripesim.sim.ceph.failures.planned_changes import AppliedChange
-from stripesim.sim.ceph.failures.results.finished_run import FaultRun
+from stripesim.sim.ceph.failures.results.finished_run import BoolArray, FaultRun
 from stripesim.sim.ceph.failures.results.recovery_results import (
     MOVED_COUNTERS,
     operation_totals,
@@ -38,9 +39,9 @@ def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
         - ``pgs_moved``, ``shards_moved``, ``bytes_moved``: from the up sets before and after
         - bytes that recovery, peering and removals read, wrote and sent from one map to the next
           (``sent_bytes``: between OSDs, also of one host)
-        - ``noted_…``: bytes of peering and removals alone
+        - ``fixed_…``: those of peering, removals and index shards, which do not grow with the objects of a PG
         - ``object_s``: mean time that a PG took for each object
-        - ``backfills``: lists of the PGs that recovered objects, in order of their start
+        - ``backfills``: lists of the PGs of the pool that recovered objects, in order of their start
           (``pg``, ``start_s``, ``end_s``, ``objects``)
 
     Notes
@@ -52,17 +53,21 @@ def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
         return []
     rows = [_movement(run, change) for change in applied]
     firsts_ns = np.array([change.made_ns for change in applied], dtype=np.int64)
-    recovered = _moved(run, run.recovery, firsts_ns)
-    noted = _moved(run, run.notes, firsts_ns)
+    every = np.ones(len(run.recovery.issued_ns), dtype=np.bool_)
+    recovered = _moved(run, run.recovery, firsts_ns, every)
+    of_index = _moved(run, run.recovery, firsts_ns, run.is_index)
+    every = np.ones(len(run.notes.issued_ns), dtype=np.bool_)
+    noted = _moved(run, run.notes, firsts_ns, every)
     backfills = _backfills(run)
     for index, row in enumerate(rows):
         for column, counter in enumerate(_COLUMNS):
             row[counter] = recovered[index][column] + noted[index][column]
-            row[f"noted_{counter}"] = noted[index][column]
+            row[f"fixed_{counter}"] = of_index[index][column] + noted[index][column]
         commands_s = applied[index].change.commands_ns / 1e9
         row.update(_parts(row, commands_s, backfills[index]))
-        row["object_s"] = _object_s(backfills[index])
-        row["backfills"] = backfills[index]
+        of_data = _of_data(run, backfills[index])
+        row["object_s"] = _object_s(of_data)
+        row["backfills"] = of_data
     return rows
 
 
@@ -139,6 +144,14 @@ def _backfills(run: FaultRun) -> list[dict[str, list[Any]]]:
     return listed
 
 
+def _of_data(run: FaultRun, backfills: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return the backfills without those of bucket indexes."""
+    are_data = [group < run.data_groups for group in backfills["pg"]]
+    return {
+        name: list(compress(values, are_data)) for name, values in backfills.items()
+    }
+
+
 def _object_s(backfills: dict[str, list[Any]]) -> float | None:
     """Return the mean time that a PG takes for each of its objects [s]."""
     objects_count = sum(backfills["objects"])
@@ -189,14 +202,19 @@ def _movement(run: FaultRun, change: AppliedChange) -> dict[str, Any]:
     }
 
 
-def _moved(run: FaultRun, stream: StreamRun, firsts_ns: IntArray) -> list[list[int]]:
-    """Sum the moved counters of a stream from each map to the next; shape (changes, counters)."""
+def _moved(
+    run: FaultRun, stream: StreamRun, firsts_ns: IntArray, wanted: BoolArray
+) -> list[list[int]]:
+    """Sum the moved counters of the wanted operations of a stream from each map to the next.
+
+    `wanted` has the shape (operations,), the sums (changes, counters).
+    """
     changes_count = len(firsts_ns)
     columns = [COUNTER_INDEX[counter] for counter in MOVED_COUNTERS]
     net = COUNTER_INDEX["private_net_bytes"]
     done = stream.completed_ns >= 0
     change_of = np.searchsorted(firsts_ns, stream.completed_ns[done], side="right") - 1
-    is_counted = change_of >= 0
+    is_counted = (change_of >= 0) & wanted[done]
     planned = operation_totals(stream, run.book)[:, columns]
     width = len(run.changes[0].up_before[0])
     sent = operation_totals(stream, run.book, within_hosts_width=width)[:, [net]]

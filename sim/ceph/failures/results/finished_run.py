@@ -103,6 +103,12 @@ class FaultRun:
         return np.array(sizes, dtype=np.int64) * self.shards_done
 
     @cached_property
+    def is_index(self) -> BoolArray:
+        """True for rounds of recovery of a bucket index, shape (rounds,)."""
+        groups = [operation.group for operation, _ in self._rounds]
+        return np.array(groups, dtype=np.int64) >= self.data_groups
+
+    @cached_property
     def is_rebuild(self) -> BoolArray:
         """True for rounds of recovery that rebuild or copy a lost shard, shape (rounds,)."""
         kinds = [operation.kind for operation, _ in self._rounds]

@@ -41,8 +41,13 @@ def foreground_series(run: FaultRun, width_ns: int) -> dict[str, Any]:
 
 
 def recovery_series(run: FaultRun, width_ns: int) -> dict[str, Any]:
-    """Return bytes rebuilt, read, written and sent per second, by operations completed in each bin."""
+    """Return bytes rebuilt, read, written and sent per second, by operations completed in each bin.
+
+    A sample of the objects of PGs leaves out bucket indexes, which are complete.
+    """
     done = run.rounds_done
+    if run.plan.group_objects_count is not None:
+        done = done & ~run.is_index
     bins = _bins(run.end_ns, width_ns)
     bin_of = _bin_of(run.recovery.completed_ns[done], width_ns, len(bins))
     totals = operation_totals(run.recovery, run.book)[done]
