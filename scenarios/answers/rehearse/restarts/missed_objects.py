@@ -3,17 +3,15 @@
 import math
 from typing import NamedTuple
 
-from stripesim.scenarios.answers.rehearse.restarts.moments import ShortRestart
+from stripesim.scenarios.answers.rehearse.restarts.moments import Growth, ShortRestart
 from stripesim.scenarios.cells.build import CellInputs
 from stripesim.sim.ceph.clients.objects import S3Load
 from stripesim.sim.ceph.clients.workload import SyntheticLoops, SyntheticStream
 from stripesim.sim.ceph.gateway.paths import WRITING_OPS
 
 
-def recovered_share(
-    inputs: CellInputs, restart: ShortRestart, host: int, downtime_s: float
-) -> float:
-    r"""Return the simulated part of the objects that recover after the whole downtime of an object store.
+def growth_of(inputs: CellInputs, restart: ShortRestart, downtime_s: float) -> Growth:
+    r"""Return what recovers after the whole downtime of an object store, per simulated shard.
 
     Notes
     -----
@@ -21,24 +19,21 @@ def recovered_share(
     represent several (`FaultPlan.recovered_one_in`). Of :math:`n` shards of the index, :math:`w` updates at
     random reach :math:`n (1 - e^{-w / n})`.
     """
-    recovered = restart.objects_count
     gateways = inputs.pool.cluster.gateways
     assert gateways is not None
     assert isinstance(inputs.workload, SyntheticLoops | SyntheticStream)
     load = inputs.workload.workload
     assert isinstance(load, S3Load)
     updates = _index_updates(load, restart, downtime_s)
-    if not recovered or not updates.of_run:
-        return restart.part.objects
-    on_host = inputs.pool.cluster.hosts_of_shards(gateways.index_acting) == host
-    shards_share = float(on_host.any(axis=1).mean())
+    if not updates.of_run:
+        return restart.growth
     # Places of objects have a shard each, so a run may reach fewer shards than there are.
     shards = len(gateways.index_groups)
-    of_run = shards_share * _reached(min(shards, load.slots), updates.of_run)
-    of_whole = shards_share * _reached(shards, updates.of_whole)
+    of_run = _reached(min(shards, load.slots), updates.of_run)
+    of_whole = _reached(shards, updates.of_whole)
     assert inputs.faults is not None
-    growth = inputs.faults.recovered_one_in * updates.of_whole / updates.of_run
-    return recovered / (growth * max(0.0, recovered - of_run) + of_whole)
+    stored = inputs.faults.recovered_one_in * updates.of_whole / updates.of_run
+    return Growth(objects=stored, index=of_whole / of_run)
 
 
 class _Updates(NamedTuple):

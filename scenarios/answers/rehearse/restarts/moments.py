@@ -29,6 +29,14 @@ class SimulatedPart:
 
 
 @dataclass(frozen=True)
+class Growth:
+    """What recovers after the whole downtime, per shard that recovers in the simulation [1]."""
+
+    objects: float
+    index: float = 1.0  # Of shards of bucket indexes.
+
+
+@dataclass(frozen=True)
 class ShortRestart:
     """One simulated restart, in simulated seconds."""
 
@@ -41,8 +49,32 @@ class ShortRestart:
     last_s: float  # The last one is.
     moving_s: float  # Time in between, without that in which placement groups only wait for maps.
     clean_s: float
-    objects_count: int  # Shards of objects recovered.
-    recovered_share: float  # Their part of those that recover after the whole downtime.
+    growth: Growth
+
+    @property
+    def recovery_parts(self) -> Mapping[str, Mapping[str, int]]:
+        """Operations and bytes of the recovery: of objects, of bucket indexes, and of peering."""
+        assert self.result.timeline is not None
+        parts: Mapping[str, Mapping[str, int]] = self.result.timeline["recovery_parts"]
+        return parts
+
+    @property
+    def objects_count(self) -> float:
+        """Shards of objects and of bucket indexes that recover after the whole downtime [count]."""
+        return self.whole("operations")
+
+    @property
+    def recovered_share(self) -> float:
+        """Part of them that recovers in the simulation [1]."""
+        parts = self.recovery_parts
+        simulated = parts["objects"]["operations"] + parts["index"]["operations"]
+        return simulated / self.objects_count if simulated else 1 / self.growth.objects
+
+    def whole(self, name: str) -> float:
+        """Return a number of the recovery after the whole downtime, without peering."""
+        parts = self.recovery_parts
+        of_objects = self.growth.objects * parts["objects"][name]
+        return of_objects + self.growth.index * parts["index"][name]
 
 
 def moments_of(
@@ -74,8 +106,6 @@ def moments_of(
         peered_s = min(back_s, float(after[0]) if len(after) else end_s)
     peered_s = min(back_s, max(peered_s, calm_s))
     moving_s = _moving_s(result.timeline["recovery"], first_s, last_s)
-    assert result.row.faults is not None
-    shards_count = result.row.faults.recovery.recovery_operations
     return ShortRestart(
         result,
         part,
@@ -86,8 +116,7 @@ def moments_of(
         last_s,
         moving_s,
         clean_s,
-        shards_count,
-        part.objects,
+        Growth(1 / part.objects),
     )
 
 

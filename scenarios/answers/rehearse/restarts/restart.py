@@ -31,7 +31,7 @@ from stripesim.scenarios.answers.rehearse.samples import Sample
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.failures.groups import State
-from stripesim.sim.ceph.kinds import kind_of
+from stripesim.sim.ceph.failures.results.recovery_results import MOVED_COUNTERS
 from stripesim.sim.ceph.pool import Pool
 
 #: Downtime of a host that restarts, unless the scenario states it [s]: an assumption.
@@ -115,13 +115,13 @@ def rehearse_restart(
     durations: dict[str, float | None] = dict.fromkeys(DURATIONS)
     if not out_warnings:
         durations = _durations_s(rows, downtime_s)
-    objects_count = sum(row["degraded_objects"] for row in rows)
-    shard_bytes = kind_of(cluster.pool).shard_bytes
+    # Restarts of the busiest host that recover as much as those of all hosts.
+    restarts_count = sum(restarted.shards_counts) / restarted.shards_counts[busiest]
     row: dict[str, Any] = {
         "kind": change.kind,
         **moved,
-        "bytes_moved": objects_count * shard_bytes,
-        **_recovery_bytes(restart, objects_count),
+        "bytes_moved": round(restarts_count * restart.whole("rebuilt_bytes")),
+        **_recovery_bytes(restart, restarts_count),
         **durations,
         "peak_used_ratio": None,
         "full_ratio_reached": None,
@@ -129,7 +129,7 @@ def rehearse_restart(
         "downtime_s": downtime_s,
         "noout": change.noout,
         "hosts": rows,
-        "degraded_objects": objects_count,
+        "degraded_objects": sum(row["degraded_objects"] for row in rows),
         "inactive_pgs": max(restarted.inactive_counts),
         "profiles": [
             {
@@ -154,23 +154,17 @@ def _check_workload(scenario: Scenario) -> None:
         raise scenario.problem("workload.kind", scenario.workload.kind, wanted)
 
 
-def _recovery_bytes(restart: ShortRestart, objects_count: int) -> dict[str, int]:
-    """Return the bytes that the recovery of a number of shards reads, writes and sends [B]."""
-    faults = restart.result.row.faults
-    assert faults is not None
-    assert faults.recovery is not None
-    per_shard = objects_count / max(1, restart.objects_count)
-    sent = round(faults.recovery.recovery_private_net_bytes * per_shard)
-    return {
-        "device_read_bytes": round(
-            faults.recovery.recovery_device_read_bytes * per_shard
-        ),
-        "device_write_bytes": round(
-            faults.recovery.recovery_device_write_bytes * per_shard
-        ),
-        "private_net_bytes": sent,
-        "between_hosts_bytes": sent,
+def _recovery_bytes(restart: ShortRestart, restarts_count: float) -> dict[str, int]:
+    """Return the bytes that a number of equal restarts read, write and send to recover [B].
+
+    Peering moves the same bytes after any downtime.
+    """
+    peering = restart.recovery_parts["peering"]
+    moved = {
+        counter: round(restarts_count * (restart.whole(counter) + peering[counter]))
+        for counter in MOVED_COUNTERS
     }
+    return {**moved, "between_hosts_bytes": moved["private_net_bytes"]}
 
 
 def _host_rows(
@@ -190,9 +184,7 @@ def _host_rows(
                 "host": host,
                 "pgs": restarted.groups_counts[number],
                 "inactive_pgs": restarted.inactive_counts[number],
-                "degraded_objects": round(
-                    share * restart.objects_count / restart.recovered_share
-                ),
+                "degraded_objects": round(share * restart.objects_count),
                 "duration_s": duration_s if math.isfinite(duration_s) else None,
             }
         )

@@ -19,7 +19,7 @@ from stripesim.scenarios.answers.rehearse.restarts.hosts import (
     RestartedHosts,
 )
 from stripesim.scenarios.answers.rehearse.restarts.missed_objects import (
-    recovered_share,
+    growth_of,
 )
 from stripesim.scenarios.answers.rehearse.restarts.moments import (
     SERIES_NS,
@@ -115,8 +115,7 @@ def simulate_short(
     restart = moments_of(result, part, stop_s, back_s, stop_s + calm_s)
     if not scenario.workload.is_s3:
         return restart
-    share = recovered_share(inputs, restart, host, downtime_s)
-    return replace(restart, recovered_share=share)
+    return replace(restart, growth=growth_of(inputs, restart, downtime_s))
 
 
 def _failover_s(pool: Pool) -> float:

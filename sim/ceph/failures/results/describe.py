@@ -16,6 +16,7 @@ from stripesim.sim.ceph.failures.results.recovery_results import (
     describe_recovery,
     describe_repair,
     recovery_pace,
+    recovery_parts,
     whole_recovery_s,
 )
 from stripesim.sim.ceph.failures.results.series import (
@@ -37,7 +38,8 @@ def describe_faults(run: FaultRun) -> tuple[FaultNumbers, dict[str, Any]]:
         Columns of the result row.
     document
         ``events``, ``pg_states``, ``phases``, ``end_s``, ``foreground``, ``recovery``, ``unavailable``,
-        ``interrupted``, ``lost``, ``blocked``, ``recovery_waits``, ``changes`` and ``fill``.
+        ``interrupted``, ``lost``, ``blocked``, ``recovery_waits``, ``recovery_parts``, ``changes`` and
+        ``fill``.
     """
     spans = phase_spans(run.timeline, run.end_ns)
     phases, blocked = describe_phases(run, spans)
@@ -78,6 +80,7 @@ def describe_faults(run: FaultRun) -> tuple[FaultNumbers, dict[str, Any]]:
         ],
         "blocked": blocked,
         "recovery_waits": waits,
+        "recovery_parts": recovery_parts(run),
     }
 
 

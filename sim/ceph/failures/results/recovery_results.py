@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.failures.background.recovery import WaitReason
@@ -18,6 +19,8 @@ from stripesim.sim.observe.audit_numbers import FaultTotals
 from stripesim.sim.observe.critical_path import predecessors_of
 from stripesim.sim.observe.recording import account
 from stripesim.sim.observe.result_row import RecoveryNumbers, RepairNumbers
+
+FloatArray = npt.NDArray[np.float64]
 
 # An object that takes this many times its time alone is delayed by other work.
 _CROWDED = 2.0
@@ -89,6 +92,53 @@ def describe_recovery(run: FaultRun, limited_by: str | None) -> RecoveryNumbers:
         **moved,
         recovery_limited_by=limited_by,
     )
+
+
+def recovery_parts(run: FaultRun) -> dict[str, dict[str, int]]:
+    """Divide the recovery into objects, shards of bucket indexes, and what members noted while they peered.
+
+    Costs that are accounted once per service, such as the log of a sync, are shared by number of operations.
+
+    Returns
+    -------
+    dict
+        ``objects``, ``index`` and ``peering``, each with ``operations``, ``rebuilt_bytes`` and the bytes
+        moved by counter.
+    """
+    moved = _moved_bytes(run.recovery, run.book)
+    parts: dict[str, dict[str, int]] = {}
+    for name, wanted in (("objects", ~run.is_index), ("index", run.is_index)):
+        parts[name] = {
+            "operations": int(run.operations_done[wanted].sum()),
+            "rebuilt_bytes": int(run.bytes_done[wanted].sum()),
+            **_by_counter(moved[wanted]),
+        }
+    noted = _moved_bytes(run.notes, run.book)
+    parts["peering"] = {
+        "operations": int((run.notes.completed_ns >= 0).sum()),
+        "rebuilt_bytes": 0,
+        **_by_counter(noted),
+    }
+    return parts
+
+
+def _moved_bytes(stream: StreamRun, book: Book) -> FloatArray:
+    """Return the bytes that each completed operation moved, shape (operations, moved counters)."""
+    done = stream.completed_ns >= 0
+    columns = [COUNTER_INDEX[counter] for counter in MOVED_COUNTERS]
+    planned = operation_totals(stream, book)[:, columns] * done[:, np.newaxis]
+    taken = account(stream, book)
+    totals = np.array([taken[counter] for counter in MOVED_COUNTERS])
+    per_service = np.maximum(0, totals - planned.sum(axis=0))
+    shares = done / max(1, int(done.sum()))
+    moved = planned + np.outer(shares, per_service)
+    return moved.astype(np.float64)
+
+
+def _by_counter(moved: FloatArray) -> dict[str, int]:
+    """Sum the moved bytes of operations by counter."""
+    sums = moved.sum(axis=0).round().astype(np.int64).tolist()
+    return dict(zip(MOVED_COUNTERS, sums, strict=True))
 
 
 def describe_repair(run: FaultRun) -> RepairNumbers:
