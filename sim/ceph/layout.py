@@ -105,10 +105,12 @@ class Layout:
     groups of a large pool.
 
     `contexts` are the distinct states of placement groups until now. Shards that are catching up count as
-    missing, but receive writes.
+    missing, but receive writes. `changes_count` counts the changes of the state: plans before the last one
+    are out of date.
     """
 
     def __init__(self, pool: Pool) -> None:
+        self.changes_count = 0
         self._pool = pool
         self.engine_groups = ImageGroups(pool.cluster.groups)
         self.contexts: list[PathContext] = list(pool.contexts)
@@ -174,6 +176,7 @@ class Layout:
         catching_up = frozenset(shard for shard in missing if members[shard] != NO_OSD)
         view = self._view(primary, missing, catching_up)
         row = self.row(book, members, primary, group)
+        self.changes_count += 1
         if item is None:
             self._states[group] = view, row
             self._exceptions.pop(group, None)

@@ -2,7 +2,9 @@
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,6 +62,14 @@ class ClientLoops:
         return True
 
 
+class _ClientRound(NamedTuple):
+    """A client's share of a round, planned after some changes of the cluster's state."""
+
+    chunk: RequestChunk
+    rows: IntArray
+    changes_count: int
+
+
 class ClientStream:
     """The closed loop of one client."""
 
@@ -70,21 +80,30 @@ class ClientStream:
         self.queue_depth = queue_depth
         self._loops = loops
         self.timeout_ns = loops.planner.timeout_ns
-        self._coming: deque[RequestChunk] = deque()
+        self._coming: deque[_ClientRound] = deque()
         self._rows: list[IntArray] = [np.zeros(0, dtype=np.int64)]
 
     def add(self, chunk: RequestChunk, rows: IntArray) -> None:
         """Queue the client's share of a round. `rows` are its rows among all planned requests."""
-        self._coming.append(chunk)
+        changes_count = self._loops.planner.changes_count
+        self._coming.append(_ClientRound(chunk, rows, changes_count))
         self._rows.append(rows)
 
     def take(self, count: int) -> RequestChunk:
-        """Return the client's share of the next round; a round is short, whatever `count` is."""
+        """Return the client's share of the next round; a round is short, whatever `count` is.
+
+        Another client may have begun the round, before placement groups or gateways changed.
+        """
         while not self._coming:
             if not self._loops.plan_round():
                 empty = np.zeros(0, dtype=np.int64)
                 return RequestChunk(empty, empty, empty)
-        return self._coming.popleft()
+        chunk, rows, changes_count = self._coming.popleft()
+        planner = self._loops.planner
+        if changes_count == planner.changes_count:
+            return chunk
+        again = planner.replan(rows)
+        return replace(chunk, templates=again.templates, bindings=again.bindings)
 
     def replan(self, indices: IntArray) -> RequestChunk:
         """Plan requests once more, in the present state of their groups."""

@@ -365,6 +365,11 @@ class RequestPlanner(PlanRecorder):
             return np.zeros(len(located), dtype=np.bool_)
         return np.array(heads.follow(located), dtype=np.bool_)
 
+    @property
+    def changes_count(self) -> int:
+        """Number of changes of placement groups: plans before the last one are out of date [count]."""
+        return self._graphs.layout.changes_count
+
     def replan(self, indices: IntArray) -> RequestChunk:
         """Replan requests for the current state of their groups. Keep sizes and memory of the first plan."""
         return self._chunk(self.planned.at(indices))

@@ -12,7 +12,11 @@ from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import scenario_warnings
 from stripesim.scenarios.schema.scenario import parse_scenario
-from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.layout import Layout
+from stripesim.sim.ceph.loops import ClientLoops
+from stripesim.sim.ceph.planner import PoolGraphs, RequestPlanner
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.run import Run, simulate
 
@@ -248,3 +252,23 @@ def test_both_engines_leave_the_network_out_on_the_client_s_host():
     )
     for op in ("read", "write"):
         assert compiled[op]["latency_mean_ns"] == simple[op]["latency_mean_ns"]
+
+
+def test_a_client_does_not_issue_what_was_planned_before_an_osd_failed() -> None:
+    # Given two clients whose requests are planned together when the first one asks
+    pool = pool_of("rep:3", [0, 1])
+    book = pool.book()
+    layout = Layout(pool)
+    workload = SyntheticLoops(load(2))
+    graphs = PoolGraphs(pool, book, layout)
+    planner = RequestPlanner(pool, book, workload, prefilled=True, graphs=graphs)
+    first, second = ClientLoops(planner, workload).streams
+    first.take(1)
+    # When the primary of each group fails before the second one asks
+    for group, (_, *replicas) in enumerate(pool.cluster.acting.tolist()):
+        layout.set(book, group, [NO_OSD, *replicas], frozenset({0}), primary=1)
+    chunk = second.take(1)
+    # Then its requests go to the replicas, as do those that are planned now.
+    again = second.replan(np.arange(len(chunk)))
+    assert chunk.templates.tolist() == again.templates.tolist()
+    assert chunk.bindings.tolist() == again.bindings.tolist()

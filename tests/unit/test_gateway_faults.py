@@ -101,6 +101,19 @@ def test_requests_of_a_failed_gateway_go_to_another_after_three_checks():
     assert "gateway" in result.row.faults.phases["degraded"].blocked_by
 
 
+def test_clients_of_a_failed_gateway_go_on_with_another():
+    # Given small GETs, of which clients take several rounds while the gateway of some is away
+    small = {"object_sizes_bytes": ["64k"], "size_shares": [1], "queue_depth": 4}
+    reads = {"ops": ["get"], "op_shares": [1], "clients": 7, "duration_s": 14.0}
+    result = simulated(scenario("rep:3", load=small | reads, **lost_host(out_s=600)))
+    # When it has failed at 0.5 s, and clients have left it at 6.5 s
+    requested = result.requested
+    issued_s = requested.issued_ns[requested.completed_ns < 0] / 1e9
+    # Then each of 28 loops has issued its last request shortly before the end, not at 7 s.
+    assert len(issued_s) == 28
+    assert issued_s.min() > 13.9
+
+
 def test_gateways_with_machines_of_their_own_outlive_the_hosts_of_osds():
     # Given the load and the failure above, after which clients leave a gateway at 6.5 s
     load = {"duration_s": 7.0, "ops": ["get"], "op_shares": [1]}

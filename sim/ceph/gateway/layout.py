@@ -170,6 +170,7 @@ class ObjectLayouts:
         }
         #: Gateway that clients use in place of each one, shape (gateways,)
         self.substitutes = np.arange(gateways.count, dtype=np.int64)
+        self._substitutions_count = 0
         self.engine_groups = ObjectGroups(
             self.places,
             list(self._numbers),
@@ -197,6 +198,17 @@ class ObjectLayouts:
             self.data.set(book, group, members, missing, primary, item)
         else:
             self.index.set(book, group - first, members, missing, primary, item)
+
+    @property
+    def changes_count(self) -> int:
+        """Number of changes of the state: plans before the last one are out of date [count]."""
+        of_groups = self.data.changes_count + self.index.changes_count
+        return of_groups + self._substitutions_count
+
+    def substitute(self, gateways: IntArray) -> None:
+        """Let clients use these gateways in place of each one, shape (gateways,)."""
+        self.substitutes = gateways
+        self._substitutions_count += 1
 
     def footprint(self, op: int, size: int) -> Footprint:
         """Return what a request needs, by the number of its operation and its size [B]."""

@@ -143,6 +143,11 @@ class S3Planner(PlanRecorder):
             continues=np.diff(owners, prepend=-1) == 0,
         )
 
+    @property
+    def changes_count(self) -> int:
+        """Number of changes of groups and gateways: plans before the last one are out of date [count]."""
+        return 0 if self._layouts is None else self._layouts.changes_count
+
     def replan(self, indices: IntArray) -> RequestChunk:
         """Replan requests for the current state of their placement groups."""
         return self._chunk(

@@ -50,7 +50,7 @@ class LostGateways:
         """Issue requests of failed gateways, which have waited since some time [ns], once more."""
         used = self._layouts.substitutes
         hit = np.flatnonzero(np.isin(self._hosts[used], failure.hosts)).tolist()
-        self._layouts.substitutes = self._substitutes()
+        self._layouts.substitute(self._substitutes())
         for gateway in hit:
             groups = self._layouts.engine_groups.of_gateway(gateway)
             self._state.actions.send_groups_again(groups)
