@@ -137,7 +137,7 @@ def _sqlite_locations(
 
 
 def _locations(source: TraceSource, events_log: FaultLog) -> pl.DataFrame | None:
-    """Read the locations of nodes from the table next to the file, or return None. Add its faults to the log."""
+    """Read the locations of nodes from the table next to the file, or return None. Log its faults."""
     if not source.path.name.startswith("event_trace"):
         return None
     tables = [

@@ -188,7 +188,7 @@ def end_warnings(trace: FailureTrace) -> list[str]:
         return []
     return [
         f"{trace.source}: the records of {repaired:,} of {last.height:,} components end with a repair: "
-        f"the time up that follows is missing, which makes times to failure too short ({ended:,} are recorded)"
+        f"the time up that follows is missing, which makes times to failure too short ({ended:,} recorded)"
     ]
 
 
