@@ -137,6 +137,7 @@ class ServiceFit(Documented):
     concurrency: (
         Concurrency | None
     )  # Channels estimated from overlap, or None for responses
+    zeros: int  # Times of 0, left out because they have no logarithm
     # Seed and number of resamplings for the intervals.
     seed: int
     bootstrap: int
@@ -163,6 +164,12 @@ class ServiceFit(Documented):
             f"{100 * score.mean_error:+.1f} %, p50 {100 * score.p50_error:+.1f} %, "
             f"p99 {100 * score.p99_error:+.1f} %",
         ]
+        if self.zeros:
+            total = self.zeros + self.train.commands + score.commands
+            listed.append(
+                f"  {self.zeros} of {total} times are 0 and left out, because the clock is too coarse: "
+                "the true mean is shorter"
+            )
         if poor := score.poor():
             listed.append(f"  {poor} on the half that was not fitted")
         if (

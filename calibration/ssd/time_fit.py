@@ -40,6 +40,7 @@ class TimedCommands:
     start_ns: Floats
     end_ns: Floats
     size_bytes: Floats
+    zeros: int  # Times of 0, left out
 
     @property
     def times_ns(self) -> Floats:
@@ -129,6 +130,7 @@ def fit_times(
         train=_score("train", line, table, size[:half], times[:half]),
         held_out=_score("held-out", line, table, size[half:], times[half:]),
         concurrency=concurrency,
+        zeros=sample.zeros,
         seed=seed,
         bootstrap=bootstrap,
     )
@@ -147,27 +149,32 @@ def sample_of(
     start = "dispatch_ns" if quantity == "service" else "issue_ns"
     rows = trace.commands if quantity == "service" else trace.requests
     count = 0
+    zeros = 0
     if rows is not None:
         rows = rows.filter(rows["is_write"] == (operation == "write")).drop_nulls(
             [start, "complete_ns"]
         )
         # The clock of a trace may be too coarse for a cached read, and a time of 0 has no logarithm.
-        rows = rows.filter(rows["complete_ns"] > rows[start])
+        is_timed = rows["complete_ns"] > rows[start]
+        zeros = int((~is_timed).sum())
+        rows = rows.filter(is_timed)
         count = rows.height
     if rows is None or count < COMMANDS_MIN:
         if trace.commands is None:
             hint = " (the format records no service times, only responses)"
         else:
             hint = ""
+        if zeros:
+            hint += f" and {zeros} with a time of 0"
         raise TraceError(
             f"{trace.source}: got {count} completed {operation}s with a {quantity} time{hint}, "
             f"wanted at least {COMMANDS_MIN}"
         )
-    columns = [
+    start_ns, end_ns, size_bytes = (
         rows[name].to_numpy().astype(np.float64)
         for name in (start, "complete_ns", "length_bytes")
-    ]
-    return TimedCommands(*columns)
+    )
+    return TimedCommands(start_ns, end_ns, size_bytes, zeros)
 
 
 def factor_table(factor: Floats, points: int = TABLE_POINTS) -> Floats:

@@ -20,20 +20,17 @@ TRIES = 8
 """Attempts to place a first touch that must not overlap previously touched data."""
 
 
-_DEVICE_STRIDE = 1 << 50
-"""Upper bound on the block numbers of one device: 2**62 bytes in blocks of 4 KiB."""
-
-
 @dataclass(frozen=True)
 class WorkloadModel:
     """Parameters learnt from a trace.
 
     Notes
     -----
-    Assumptions: gaps do not depend on requests, and reuse does not depend on the operation. A first touch is
-    uniformly distributed in its region. The length of a request that returns to an offset is drawn again.
-    Distances between starts are therefore not kept beyond the region, and if a trace rewrites the same
-    extents, the synthetic trace touches more data.
+    Assumptions: gaps do not depend on requests. Reuse does not depend on the operation, nor does the device
+    of a request that does not follow depend on operation and size. A first touch is uniformly distributed in
+    its region. The length of a request that returns to an offset is drawn again. Distances between starts
+    are therefore not kept beyond the region, and if a trace rewrites the same extents, the synthetic trace
+    touches more data.
     """
 
     requests: int  # Number of fitted requests
@@ -52,11 +49,15 @@ class WorkloadModel:
     state_chain: Floats  # Transition matrix between states of successive requests, shape (states, states)
     reuse_probability: float
     """Probability that a request that does not follow starts where an earlier one did."""
-    reuse_depths: Ints
-    """LRU stack depths of those requests, in starts of requests that do not follow; shape (reuses,)."""
+    reuse_depths: tuple[Ints, ...]
+    """Per device: LRU stack depths of those requests, in distinct starts on the device; shape (reuses,)."""
     overlap_probability: float
     """Probability that a new start overlaps previously touched data."""
     device_names: tuple[str, ...]  # Names of the devices
+    # Shares of devices in requests that follow, and in those that start again, shape (devices,).
+    # The sum is 1, or 0 without such requests.
+    follower_shares: Floats
+    reuse_shares: Floats
     region_weights: (
         Floats  # Distribution of new starts, shape (devices, regions), sum 1
     )
@@ -175,53 +176,67 @@ def _synthetic_places(
     rng: np.random.Generator,
 ) -> tuple[Ints, Ints]:
     n = len(length)
-    again = rng.random(n) < model.reuse_probability
+    again = ~follows & (rng.random(n) < model.reuse_probability)
+    new = ~follows & ~again
+    new_shares = model.region_weights.sum(axis=1)
+    device = np.zeros(n, dtype=np.int64)
+    for mine, shares in (
+        (follows, model.follower_shares),
+        (again, model.reuse_shares),
+        (new, new_shares),
+    ):
+        draws = np.searchsorted(np.cumsum(shares), rng.random(int(mine.sum())))
+        device[mine] = np.minimum(draws, len(shares) - 1)
+    offset = np.empty(n, dtype=np.int64)
+    ends = np.cumsum(np.bincount(device, minlength=len(new_shares)))
+    by_device = np.split(np.argsort(device, kind="stable"), ends[:-1])
+    for index, rows in enumerate(by_device):
+        drawn = _draws(model, index, follows[rows], again[rows], rng)
+        offset[rows] = _place(drawn, length[rows])
+    return device, offset
+
+
+def _draws(
+    model: WorkloadModel,
+    device: int,
+    follows: npt.NDArray[np.bool_],
+    again: npt.NDArray[np.bool_],
+    rng: np.random.Generator,
+) -> "_Draws":
+    """Draw how the requests on one device are placed."""
+    n = len(follows)
     depth = np.zeros(n, dtype=np.int64)
-    if len(model.reuse_depths):
-        depth = rng.choice(model.reuse_depths, size=n)
-    flat = rng.choice(
-        model.region_weights.size, size=(TRIES, n), p=model.region_weights.ravel()
-    )
-    device = flat // model.region_weights.shape[1]
-    region = flat % model.region_weights.shape[1]
-    within = (rng.random((TRIES, n)) * model.region_bytes[device]).astype(np.int64)
-    fresh = (
-        model.region_low_bytes[device] + region * model.region_bytes[device] + within
-    )
+    if len(model.reuse_depths[device]):
+        depth = rng.choice(model.reuse_depths[device], size=n)
+    weights = model.region_weights[device]
+    region = rng.choice(len(weights), size=(TRIES, n), p=weights / weights.sum())
+    width = model.region_bytes[device]
+    within = (rng.random((TRIES, n)) * width).astype(np.int64)
+    fresh = model.region_low_bytes[device] + region * width + within
     fresh = (fresh - fresh % model.grain_bytes).astype(np.int64)
     clear = rng.random(n) >= model.overlap_probability
-    # A request that follows is on a device in proportion to the device's share in the trace.
-    share = np.cumsum(model.region_weights.sum(axis=1))
-    follower = np.minimum(np.searchsorted(share, rng.random(n)), len(share) - 1)
-    placed: tuple[Ints, Ints] = _place(
-        _Draws(follows, follower, again, depth, clear, device, fresh),
-        length,
-        len(model.device_names),
-    )
-    return placed
+    return _Draws(follows, again, depth, clear, fresh)
 
 
 class _Draws(NamedTuple):
-    """Draws for each request: how it is placed, and where if it is placed in that way.
+    """Draws for each request on a device: how it is placed, and where if it is placed in that way.
 
     Attributes
     ----------
-    follows, follower
-        True if it starts at the end of the last request on a device, and that device.
+    follows
+        True if it starts at the end of the last request.
     again, depth
         True if it starts where an earlier request did, and the number of distinct starts used since.
     clear
         True if it must not overlap earlier requests.
-    device, fresh
-        Devices and offsets [B] to try in turn, shape (`TRIES`, requests).
+    fresh
+        Offsets [B] to try in turn, shape (`TRIES`, requests).
     """
 
     follows: npt.NDArray[np.bool_]
-    follower: Ints
     again: npt.NDArray[np.bool_]
     depth: Ints
     clear: npt.NDArray[np.bool_]
-    device: Ints
     fresh: Ints
 
 
@@ -255,50 +270,46 @@ def _fresh_attempt(drawn: _Draws, now: int, length: int, touched: set[np.int64])
     while drawn.clear[now] and attempt < len(drawn.fresh) - 1:
         first = drawn.fresh[attempt, now] // BLOCK_BYTES
         last = (drawn.fresh[attempt, now] + length - 1) // BLOCK_BYTES
-        key = drawn.device[attempt, now] * _DEVICE_STRIDE
-        if key + first not in touched and key + last not in touched:
+        if first not in touched and last not in touched:
             break
         attempt += 1
     return attempt
 
 
 @compiled
-def _place(drawn: _Draws, length: Ints, devices: int) -> tuple[Ints, Ints]:
-    """Place each request in turn. A Fenwick tree of last uses finds the start at a stack depth."""
+def _place(drawn: _Draws, length: Ints) -> Ints:
+    """Place each request on a device in turn. A Fenwick tree of last uses finds the start at a stack depth.
+
+    The first request is a new start, whatever was drawn.
+    """
     n = len(length)
-    out_device = np.empty(n, np.int64)
-    out_offset = np.empty(n, np.int64)
-    end = np.full(devices, -1, np.int64)
+    offset = np.empty(n, np.int64)
     size = 1
     while size < n + 1:
         size *= 2
     tree = np.zeros(size + 1, np.int64)
+    last_use = {np.int64(-1): np.int64(-1)}
     live = 0
     touched = {np.int64(-1)}
+    end = np.int64(0)
     for now in range(n):
-        where = drawn.follower[now]
-        if drawn.follows[now] and end[where] >= 0:
-            out_device[now] = where
-            out_offset[now] = end[where]
+        if drawn.follows[now] and now > 0:
+            start = end
         elif drawn.again[now] and live > 0:
             # The start with rank `live - depth` from the oldest, or the oldest one if the stack is too short.
             rank = max(np.int64(1), live - drawn.depth[now])
-            old = _start_of_rank(tree, rank)
-            out_device[now] = out_device[old]
-            out_offset[now] = out_offset[old]
-            _count_use(tree, old, -1)
-            _count_use(tree, now, 1)
+            start = offset[_start_of_rank(tree, rank)]
         else:
             attempt = _fresh_attempt(drawn, now, length[now], touched)
-            out_device[now] = drawn.device[attempt, now]
-            out_offset[now] = drawn.fresh[attempt, now]
+            start = drawn.fresh[attempt, now]
+        if start in last_use:
+            _count_use(tree, int(last_use[start]), -1)
+        else:
             live += 1
-            _count_use(tree, now, 1)
-        end[out_device[now]] = out_offset[now] + length[now]
-        key = out_device[now] * _DEVICE_STRIDE
-        for block in range(
-            out_offset[now] // BLOCK_BYTES,
-            (end[out_device[now]] - 1) // BLOCK_BYTES + 1,
-        ):
-            touched.add(key + block)
-    return out_device, out_offset
+        last_use[start] = np.int64(now)
+        _count_use(tree, now, 1)
+        offset[now] = start
+        end = start + length[now]
+        for block in range(start // BLOCK_BYTES, (end - 1) // BLOCK_BYTES + 1):
+            touched.add(np.int64(block))
+    return offset

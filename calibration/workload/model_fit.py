@@ -270,12 +270,12 @@ def _places(requests: pl.DataFrame, follows: npt.NDArray[np.bool_]) -> dict[str,
         "code"
     ].to_numpy()
     offset = requests["offset_bytes"].to_numpy()
-    ranks = requests.select(
-        pl.struct("device", "offset_bytes").rank("dense").alias("start")
-    )["start"]
-    start = ranks.to_numpy().astype(np.int64) - 1
+    depths = np.full(len(offset), -1, dtype=np.int64)
     jumps = ~follows
-    depths = stack_distances(start, int(start.max()) + 1)
+    for code in range(len(names)):
+        mine = np.flatnonzero(device == code)
+        starts, number = np.unique(offset[mine], return_inverse=True)
+        depths[mine] = stack_distances(number, len(starts))
     again = jumps & (depths >= 0)
     fresh = jumps & (depths < 0)
     low = np.zeros(len(names), dtype=np.int64)
@@ -291,16 +291,24 @@ def _places(requests: pl.DataFrame, follows: npt.NDArray[np.bool_]) -> dict[str,
         )
         new = offset[(device == code) & fresh]
         weights[code] = np.bincount((new - low[code]) // width[code], minlength=regions)
-    if not weights.sum():
-        weights[:] = 1
     touched = first_touch(requests)
     return {
         "overlap_probability": float((~touched & fresh).sum() / max(1, fresh.sum())),
         "reuse_probability": float(again.sum() / max(1, jumps.sum())),
-        "reuse_depths": depths[again],
+        "reuse_depths": tuple(
+            depths[again & (device == code)] for code in range(len(names))
+        ),
         "device_names": tuple(names),
+        "follower_shares": _shares(device[follows], len(names)),
+        "reuse_shares": _shares(device[again], len(names)),
         "region_weights": weights / weights.sum(),
         "region_low_bytes": low,
         "region_bytes": width,
         "grain_bytes": grain,
     }
+
+
+def _shares(device: Ints, devices: int) -> Floats:
+    counts = np.bincount(device, minlength=devices)
+    out: Floats = counts / max(1, counts.sum())
+    return out

@@ -13,6 +13,7 @@ from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
 from stripesim.traces import BlockTrace, convert, describe
 from stripesim.traces.failures.columns import FailureTrace
+from stripesim.traces.failures.statistics import end_warnings
 
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
@@ -37,8 +38,10 @@ def answer_of_trace(trace: BlockTrace | FailureTrace) -> Answer:
         return {"trace-info": draw_trace(trace)}
 
     summary = describe(trace)
+    warnings = [] if isinstance(trace, BlockTrace) else end_warnings(trace)
     return Answer(
         document=summary,
+        warnings=warnings,
         shown=summary_tables(summary),
         saved_as="trace-info.json",
         figures=figures,
@@ -77,9 +80,10 @@ def answer_of_fit(
             for fit in fitted.service
         }
 
-    warnings = []
     if isinstance(trace, BlockTrace):
         warnings = drive_warnings(fitted.service, trace, like)
+    else:
+        warnings = end_warnings(trace)
     return Answer(
         document=fitted.to_json(),
         warnings=warnings,

@@ -256,6 +256,20 @@ def test_impossible_fits_are_reported() -> None:
         fit_times(made(), bootstrap=3)
 
 
+def test_times_of_zero_are_left_out_and_counted() -> None:
+    """A clock of 1 ms records exponential times of 1 ms, cut to whole ticks: 1 - 1/e of them are 0."""
+    rng = np.random.default_rng(8)
+    start = np.arange(2000) * 10_000_000
+    ticks = np.floor(rng.exponential(1, 2000)).astype(np.int64)
+    trace = trace_of(start, start + ticks * 1_000_000, np.full(2000, 4096))
+    fit = fit_times(trace, quantity="response", bootstrap=20)
+    assert fit.zeros == pytest.approx(2000 * (1 - np.exp(-1)), rel=0.05)
+    assert fit.zeros + fit.train.commands + fit.held_out.commands == 2000
+    # Those that are left have a mean of 1 / (1 - 1/e) = 1.58 ticks, all of them 0.58.
+    assert fit.line.mean_ns(np.array([4096.0]))[0] == pytest.approx(1.58e6, rel=0.1)
+    assert f"{fit.zeros} of 2000 times are 0" in fit.summary()
+
+
 @needs_data
 def test_response_times_are_not_taken_for_service_times() -> None:
     trace = read_trace(DATA / "msr-cambridge1-sample.csv")

@@ -443,6 +443,22 @@ def test_lifetimes_are_those_that_were_given():
     assert lived == pytest.approx((ages[-1] / 3e7) ** 0.7)
 
 
+def test_equal_lifetimes_are_fitted_without_a_shape(tmp_path):
+    """Of forty drives, each fails at an age of a million seconds: a Weibull distribution has no shape."""
+    path = tmp_path / "equal.csv"
+    path.write_text(
+        "time_s,component,up\n" + "".join(f"0,c{n},true\n" for n in range(40))
+    )
+    path.with_name("equal.spans.csv").write_text(
+        "start_s,stop_s,component,up,left_cut,right_cut\n"
+        + "".join(f"0,1000000,c{n},true,false,false\n" for n in range(40))
+    )
+    trace = f'lifetime = {{distribution = "trace", trace = "{path}"}}'
+    scenario = parse_scenario(CLUSTERED.replace("afr = 0.05", trace))
+    lifetime = lifetime_of(scenario, scenario.durability)
+    assert lifetime.hazards_per_s[0] == pytest.approx(1e-6)
+
+
 def test_a_repair_begins_when_ceph_marks_the_osd_out_or_at_the_given_time():
     # 20 s of silence (osd_heartbeat_grace) and 600 s down (mon_osd_down_out_interval).
     left_out = parse_scenario(CRUSH)

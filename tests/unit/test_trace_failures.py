@@ -16,7 +16,7 @@ from stripesim.traces import (
     load,
     read_failures,
 )
-from stripesim.traces.failures.statistics import expected_share
+from stripesim.traces.failures.statistics import end_warnings, expected_share
 from support.messages import states
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/failure-traces"
@@ -66,7 +66,10 @@ def test_each_form_is_recognised_and_gives_events_in_order(
     assert trace.format == name
     assert dict(trace.events.schema) == EVENT_SCHEMA
     assert trace.events["time_s"].is_sorted()
-    assert describe(trace)["failures"] == int((~trace.events["up"]).sum())
+    # The first node of the archive's file is down when its record starts.
+    initially_down = int(name == "fta")
+    downs = int((~trace.events["up"]).sum())
+    assert describe(trace)["failures"] == downs - initially_down
 
 
 def test_fta_gives_an_outage_the_reason_that_ended_the_time_before(
@@ -97,6 +100,14 @@ def test_fta_takes_racks_from_the_adjacent_node_table(tmp_path: Path) -> None:
         ("n1", "site1"),
         ("n2", "site2"),
     }
+
+
+def test_damaged_nodes_are_reported_with_their_file(tmp_path: Path) -> None:
+    path = put(tmp_path, FTA, "event_trace.tab")
+    put(tmp_path, "1 5 n1 NULL site1\n", "node.tab")
+    trace = read_failures(path)
+    assert trace.faults.count == 1
+    assert "node.tab:1: got 5 columns" in trace.faults.lines()[0]
 
 
 def test_sqlite_form_equals_the_tab_form(tmp_path: Path) -> None:
@@ -259,6 +270,47 @@ def test_correlated_share_by_hand() -> None:
     assert expected is not None and 0 < expected < 0.5
 
 
+def test_components_down_at_the_start_have_not_failed_together(tmp_path: Path) -> None:
+    """Of ten nodes of a site, five are down at the start. The others fail an hour apart."""
+    rows = [f"0 0 {node} 1 n{node} 0 0 60 NULL" for node in range(5)]
+    rows += [f"0 0 {node} 1 n{node} 1 60 99000 NULL" for node in range(5)]
+    for node in range(5, 10):
+        failed_s = 3600 * node
+        rows.append(f"0 0 {node} 1 n{node} 1 0 {failed_s} NULL")
+        rows.append(f"0 0 {node} 1 n{node} 0 {failed_s} 99000 NULL")
+    put(
+        tmp_path,
+        "".join(f"{n} 1 n{n} NULL site" + " NULL" * 11 + "\n" for n in range(10)),
+        "node.tab",
+    )
+    trace = read_failures(
+        put(tmp_path, "\n".join(rows) + "\n", "event_trace.tab"), strict=True
+    )
+    assert failure_info(trace)["failures"] == 5
+    assert correlated_share(trace, "rack", 60) == 0
+    assert correlated_share(trace, "rack", 3600) == 1
+
+
+def test_times_up_that_are_missing_after_the_last_repair_are_said(
+    tmp_path: Path,
+) -> None:
+    """Each node fails at 0 and 1,000 s, and is repaired in 10 s. The record lasts until 5,000 s."""
+    rows = []
+    for node in range(3):
+        rows += [
+            f"0 0 {node} 1 n{node} 0 {node} {node + 10} NULL",
+            f"0 0 {node} 1 n{node} 1 {node + 10} {node + 1000} NULL",
+            f"0 0 {node} 1 n{node} 0 {node + 1000} {node + 1010} NULL",
+        ]
+    rows.append("0 0 9 1 n9 1 0 5000 NULL")
+    cut = read_failures(put(tmp_path, "\n".join(rows) + "\n"), strict=True)
+    assert "records of 3 of 4 components end with a repair" in end_warnings(cut)[0]
+    for node in range(3):
+        rows.append(f"0 0 {node} 1 n{node} 1 {node + 1010} 5000 NULL")
+    whole = read_failures(put(tmp_path, "\n".join(rows) + "\n"), strict=True)
+    assert end_warnings(whole) == []
+
+
 @published
 def test_grid5000_agrees_with_its_facts() -> None:
     trace = load(DATA / "fta_g5k06/event_trace.tab.xz", strict=True)
@@ -285,10 +337,13 @@ def test_lanl_agrees_with_its_facts_in_both_forms() -> None:
     assert summary["up_mean_h"] == pytest.approx(1780, abs=0.5)
     assert summary["down_mean_h"] == pytest.approx(5.88, abs=0.005)
     assert summary["down_p50_h"] == pytest.approx(0.97, abs=0.005)
+    # The archive leaves out the times up after each node's last failure. The source has them.
+    assert "3,576 of 3,577 components" in end_warnings(archive)[0]
     raw = load(
         DATA / "lanl_raw/LA-UR-05-7318-failure-data-1996-2005.csv.xz", strict=True
     )
     assert isinstance(raw, FailureTrace)
+    assert end_warnings(raw) == []
     assert int((~raw.events["up"]).sum()) == 23_739
     assert raw.events["component"].n_unique() == 3577
     # The publication counts 22 systems of 4,750 nodes; this file has one system of 256 nodes more.

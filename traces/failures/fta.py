@@ -64,7 +64,7 @@ def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
         rows = split_lines(block, _COLUMNS, " ", log, comment="#")
         budget.add(rows.height)
         parts.append(_sound(rows, log))
-    return _trace(parts, FORMAT.name, source, _locations(source))
+    return _trace(parts, FORMAT.name, source, _locations(source, log))
 
 
 def _read_sqlite(source: TraceSource, log: FaultLog) -> FailureTrace:
@@ -136,8 +136,8 @@ def _sqlite_locations(
     )
 
 
-def _locations(source: TraceSource) -> pl.DataFrame | None:
-    """Read the locations of nodes from the table next to the file, or return None."""
+def _locations(source: TraceSource, events_log: FaultLog) -> pl.DataFrame | None:
+    """Read the locations of nodes from the table next to the file, or return None. Log its faults."""
     if not source.path.name.startswith("event_trace"):
         return None
     tables = [
@@ -158,6 +158,7 @@ def _locations(source: TraceSource) -> pl.DataFrame | None:
         rows = split_lines(block, names, " ", log, comment="#")
         budget.add(rows.height)
         parts.append(rows)
+    events_log.extend(log)
     if not parts:
         return None
     return _unique(

@@ -23,6 +23,9 @@ SHUFFLED_MAX = 400_000
 
 REASONS_SHOWN = 10
 
+MISSING_MAX = 0.05
+"""Missing times up for each recorded one that ended, above which times to failure are clearly too short."""
+
 
 def correlated_share(
     trace: FailureTrace, group: Literal["node", "rack"], within_s: float
@@ -86,13 +89,14 @@ def failure_info(trace: FailureTrace) -> dict[str, Any]:
     Returns
     -------
     dict
-        Among others ``failures`` (changes to down), ``availability`` (share of the observed time),
+        Among others ``failures`` (changes to down, without components that are down when the record starts),
+        ``availability`` (share of the observed time),
         ``rate_per_year`` (failures that end a recorded uptime, per component-year of uptime), and
         ``correlated`` (rows of group, within, share, and the share expected by chance). Means and medians are
         those of the spans as recorded, cut ones included. Unknown values are None.
     """
     events = trace.events
-    down = events.filter(~events["up"])
+    down = failures_of(trace)
     known = {
         name: events[name].drop_nulls().n_unique() or None
         for name in ("component", "node", "rack")
@@ -161,8 +165,35 @@ def _spans(trace: FailureTrace) -> dict[str, float | None]:
     return values
 
 
+def failures_of(trace: FailureTrace) -> pl.DataFrame:
+    """Return the events of failures: to be down when the record starts is none."""
+    down = trace.events.filter(~trace.events["up"])
+    if trace.spans is None:
+        return down
+    cut = trace.spans.filter(~trace.spans["up"] & trace.spans["left_cut"])
+    initial = cut.select("component", pl.col("start_s").alias("time_s"))
+    return down.join(
+        initial, on=["component", "time_s"], how="anti", maintain_order="left"
+    )
+
+
+def end_warnings(trace: FailureTrace) -> list[str]:
+    """Warn of components whose record ends with a repair, so that the time up after it is missing."""
+    if trace.spans is None or not trace.spans.height:
+        return []
+    last = trace.spans.group_by("component", maintain_order=True).last()
+    repaired = int((~last["up"] & ~last["right_cut"]).sum())
+    ended = int((trace.spans["up"] & ~trace.spans["right_cut"]).sum())
+    if repaired <= MISSING_MAX * ended:
+        return []
+    return [
+        f"{trace.source}: the records of {repaired:,} of {last.height:,} components end with a repair: "
+        f"the time up that follows is missing, which makes times to failure too short ({ended:,} recorded)"
+    ]
+
+
 def _failures(trace: FailureTrace, group: str) -> pl.DataFrame:
-    rows = trace.events.filter(~trace.events["up"]).drop_nulls(group)
+    rows = failures_of(trace).drop_nulls(group)
     return rows.select(pl.col(group).rank("dense").alias("group"), "time_s")
 
 

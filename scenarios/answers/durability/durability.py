@@ -609,7 +609,14 @@ def _fitted(
         fits = {fit.name: fit for fit in fit_lifetimes(lived)}
     except (ValueError, OSError) as error:
         raise ValueError(f"durability.lifetime.trace: {error}") from error
-    best = min((fits["exponential"], fits["weibull"]), key=lambda fit: fit.aic)
+    # A family whose likelihood has no maximum is left out.
+    usable = [fits[name] for name in ("exponential", "weibull") if name in fits]
+    if not usable:
+        raise ValueError(
+            f"durability.lifetime.trace: got {path}, whose times up give no exponential or Weibull "
+            "distribution; wanted pieces, for a hazard without a shape"
+        )
+    best = min(usable, key=lambda fit: fit.aic)
     return Lifetime.weibull(
         best.parameters["scale_s"], best.parameters.get("shape", 1.0), until_s
     )
