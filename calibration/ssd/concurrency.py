@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from stripesim.calibration.ssd.interference import commands_alone
+from stripesim.calibration.ssd.interference import times_alone
 from stripesim.calibration.ssd.line import COMMANDS_MIN, line_through
 from stripesim.calibration.ssd.result import Concurrency, Floats
 from stripesim.traces import BlockTrace
@@ -114,11 +114,11 @@ def _work(trace: BlockTrace) -> _Work | None:
         size = completed.filter(is_write=is_write)["length_bytes"].to_numpy()
         if not len(size):
             continue
-        alone = commands_alone(trace.commands, is_write=is_write)
-        if alone.height < COMMANDS_MIN:
+        alone_size, alone_ns = times_alone(trace.commands, is_write=is_write)
+        count = len(alone_size)
+        if count < COMMANDS_MIN:
             return None
-        alone_size = alone["length_bytes"].to_numpy().astype(np.float64)
-        alone_s = alone["time_ns"].to_numpy() / 1e9
+        alone_s = alone_ns / 1e9
         base, slope = line_through(alone_size, alone_s)
         of_alone_s = base + slope * alone_size
         others_s = float((base + slope * size).sum() - of_alone_s.sum())
@@ -126,11 +126,8 @@ def _work(trace: BlockTrace) -> _Work | None:
         seconds += float(alone_s.sum()) + scale * others_s
         # The scale is uncertain, and so is the work of the others around their mean.
         residual = float((alone_s - scale * of_alone_s).var())
-        variance += residual * (
-            alone.height * (others_s / float(of_alone_s.sum())) ** 2
-            + len(size)
-            - alone.height
-        )
+        of_scale = count * (others_s / float(of_alone_s.sum())) ** 2
+        variance += residual * (of_scale + len(size) - count)
     return _Work(seconds, math.sqrt(variance))
 
 

@@ -89,8 +89,8 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1) -> tuple[Interference,
     return tuple(interferences)
 
 
-def commands_alone(commands: pl.DataFrame, *, is_write: bool) -> pl.DataFrame:
-    """Return the completed commands of one direction that found their device idle, by dispatch.
+def times_alone(commands: pl.DataFrame, *, is_write: bool) -> tuple[Floats, Floats]:
+    """Return sizes and times of the completed commands of one direction that found their device idle.
 
     Notes
     -----
@@ -99,11 +99,12 @@ def commands_alone(commands: pl.DataFrame, *, is_write: bool) -> pl.DataFrame:
 
     Returns
     -------
-    DataFrame
-        Columns of `commands`, and ``time_ns``, above 0.
+    Sizes [B] and times [ns], above 0, in order of dispatch; float64, shape (commands,) each.
     """
-    rows = _with_company(commands)
-    return rows.filter(company=0, is_write=is_write).sort("dispatch_ns")
+    rows = _with_company(commands).filter(company=0, is_write=is_write)
+    alone = rows.sort("dispatch_ns")
+    sizes = alone["length_bytes"].to_numpy().astype(np.float64)
+    return sizes, alone["time_ns"].to_numpy()
 
 
 def _with_company(commands: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import scipy
 
 from stripesim.calibration.ssd.concurrency import fit_concurrency
-from stripesim.calibration.ssd.interference import commands_alone
+from stripesim.calibration.ssd.interference import times_alone
 from stripesim.calibration.ssd.line import COMMANDS_MIN, fit_line
 from stripesim.calibration.ssd.result import (
     FactorDistribution,
@@ -109,13 +109,9 @@ def fit_times(
     isolated_line, isolated_factors = None, None
     if quantity == "service" and trace.commands is not None:
         concurrency = fit_concurrency(trace)
-        alone = commands_alone(trace.commands, is_write=operation == "write")
-        if alone.height >= COMMANDS_MIN:
-            alone_size = alone["length_bytes"].to_numpy().astype(np.float64)
-            alone_ns = alone["time_ns"].to_numpy()
-            isolated_line = fit_line(alone_size, alone_ns, seed, bootstrap)
-            alone_factor = alone_ns / isolated_line.mean_ns(alone_size)
-            isolated_factors = tuple(factor_table(alone_factor).tolist())
+        alone = times_alone(trace.commands, is_write=operation == "write")
+        if len(alone[0]) >= COMMANDS_MIN:
+            isolated_line, isolated_factors = _isolated(*alone, seed, bootstrap)
     return ServiceFit(
         source=Path(trace.source).name,
         operation=operation,
@@ -134,6 +130,14 @@ def fit_times(
         seed=seed,
         bootstrap=bootstrap,
     )
+
+
+def _isolated(
+    size: Floats, times: Floats, seed: int, bootstrap: int
+) -> tuple[MeanLine, tuple[float, ...]]:
+    """Return line and factors of commands that found the device idle."""
+    line = fit_line(size, times, seed, bootstrap)
+    return line, tuple(factor_table(times / line.mean_ns(size)).tolist())
 
 
 def sample_of(

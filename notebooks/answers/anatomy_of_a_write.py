@@ -1,5 +1,6 @@
 """Lesson 2: anatomy of a write."""
 
+from collections.abc import Callable
 from typing import Any
 
 import stripesim
@@ -157,23 +158,24 @@ def questions(d: Given) -> Questions:
 
 def kernel_ns(timeline: Any) -> float:
     """Return the time of the code's arithmetic on the critical path [ns]."""
-    return float(
-        sum(
-            share.change_ns
-            for index in timeline.path
-            for share in timeline.steps[index].shares
-            if share.parameter == "kernel"
-        )
-    )
+    return _share_ns(timeline, lambda parameter: parameter == "kernel")
 
 
 def assumed_ns(timeline: Any) -> float:
     """Sum what doubling each assumed parameter adds to the steps on the critical path [ns]."""
+    return _share_ns(
+        timeline,
+        lambda parameter: timeline.parameters[parameter]["provenance"] == "assumed",
+    )
+
+
+def _share_ns(timeline: Any, is_counted: Callable[[str], bool]) -> float:
+    """Sum the shares of some parameters in the steps on the critical path [ns]."""
     return float(
         sum(
             share.change_ns
             for index in timeline.path
             for share in timeline.steps[index].shares
-            if timeline.parameters[share.parameter]["provenance"] == "assumed"
+            if is_counted(share.parameter)
         )
     )
