@@ -352,7 +352,8 @@ def _layout(system: System, drives: int, threats: Threats) -> GroupConstants:
         distances=distances,
         shard_s=shard_s,
         lanes=system.groups_at_once,
-        replacement_s=system.replacement_s,
+        # Prebuilt code takes a float alone.
+        replacement_s=float(system.replacement_s),
         policy=_POLICY[repair.policy],
         pool_of=pool_of,
         fixed=repair.fixed,

@@ -641,7 +641,9 @@ AGREEING = {
 def test_methods_agree_within_a_tenth_in_the_range_of_the_chain(name):
     system = AGREEING[name]
     assert chain_doubt(system) is None
-    lost = lost_per_year(system, applicable(system), walks=10_000)
+    # The chain of an LRC, which knows no patterns, is 9 % low: more walks tell that from a tenth.
+    walks = 10_000 if name == "lrc" else 2000
+    lost = lost_per_year(system, applicable(system), walks=walks)
     for method, per_year in lost.items():
         assert close(per_year, lost["markov"]), method
 
@@ -1099,9 +1101,9 @@ def with_few_spares(afr):
 def test_side_walks_wait_for_spares_as_walks_do():
     # Given spares that run out now and then: 12 × 0.105 × 90 d / 365.25 d = 0.31 drives wait for one
     system = with_few_spares(0.1)
-    plain = plain_monte_carlo(system, walks=200)
+    plain = plain_monte_carlo(system, walks=60)
     # Then histories count losses in exposures of 90 days, which are few among those of 20 hours.
-    seen = exposure_losses(system, walks=200)
+    seen = exposure_losses(system, walks=60)
     assert plain.low < seen.probability < plain.high
 
 
