@@ -49,17 +49,17 @@ class HddModel(MeasuredModel):
 
     .. math:: E[\sqrt x] = \frac{\Gamma(3/2)\, \Gamma(n + 1)}{\Gamma(n + 3/2)} \tag{2}
 
-    A disk with :math:`n` reads in its queue serves the one that it reaches first (`queued`). It gets to one
-    after :math:`s(x) + u T`, with the distribution :math:`F_h` for a head at :math:`h`, so that
+    A disk with :math:`n` reads in its queue serves the one that it reaches first (`position_factors`). It
+    gets to one after :math:`s(x) + u T`, with the distribution :math:`F_h` for a head at :math:`h`, so that
 
     .. math:: t_n = E_h \int_0^\infty (1 - F_h(t))^n \, dt \tag{3}
 
     Those that were left out are rather far away, which makes :math:`t_n` up to 9 % longer: this is left out.
-    A run takes :math:`n` from the mean queue of its disks, writes included.
+    The engine takes :math:`n` from the disk's queue when the read begins, writes included.
 
     Deviation: a long transfer varies more than in reality, but its mean is right. Deviation: writes of
-    clients, all requests of images, and all in runs with failures are not sorted. The log that a commit
-    waits for has its own head (as with a separate log device).
+    clients and all requests of images are not sorted. The log that a commit waits for has its own head (as
+    with a separate log device).
 
     References
     ----------
@@ -131,21 +131,21 @@ class HddModel(MeasuredModel):
         origin = Provenance("given", "one bare device")
         return self.with_numbers({"raid0_drives": 1}, origin)
 
-    def queued(self, count: float) -> HddModel:
-        """Return the disk with a mean of `count` reads in its queue, up to `QUEUE_MAX`, by equation (3)."""
-        position_ns = self._position_ns(min(count, QUEUE_MAX))
-        seek_ns = max(0.0, position_ns - self.rotation_ns / 2)
-        numbers = {
-            "read_mean_seek_ns": seek_ns,
-            "read_track_seek_ns": min(self.read_track_seek_ns, seek_ns),
-        }
-        origin = Provenance("assumed", f"the first to be reached of {count:.3g} reads")
-        return self.with_numbers(numbers, origin)
+    @property
+    def read_position_ns(self) -> float:
+        """Mean time to position the head for a random read [ns]."""
+        return self.read_mean_seek_ns + self.rotation_ns / 2
 
-    def _position_ns(self, count: float) -> float:
+    @cached_property
+    def position_factors(self) -> tuple[float, ...]:
+        """Factors of `read_position_ns` with 0, 1, … further requests in the queue, as (3) has it."""
+        counts = range(1, QUEUE_MAX + 1)
+        return tuple(self._position_ns(each) / self.read_position_ns for each in counts)
+
+    def _position_ns(self, count: int) -> float:
         """Return the mean time to position the head for the first of `count` random reads [ns]."""
         if count == 1:
-            return self.read_mean_seek_ns + self.rotation_ns / 2
+            return self.read_position_ns
         positions = (np.arange(_QUEUE_POINTS) + 0.5) / _QUEUE_POINTS
         stroke_ns = self.read_mean_seek_ns - self.read_track_seek_ns
         stroke_ns /= MEAN_ROOT_DISTANCE
@@ -175,8 +175,8 @@ class HddModel(MeasuredModel):
 
     def read_ns(self, size_bytes: int) -> float:
         """Return the mean time to read `size_bytes` of one extent [ns], by equation (1)."""
-        position_ns = self.read_mean_seek_ns + self.rotation_ns / 2
-        return position_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
+        transfer_ns = self.read_ns_per_byte * self.blocks_bytes(size_bytes)
+        return self.read_position_ns + transfer_ns
 
     def read_next_ns(self, size_bytes: int) -> float:
         """Return the mean time to read next to the previous read [ns]: track seek, half a revolution."""

@@ -106,6 +106,9 @@ class SsdModel(MeasuredModel):
         "steady_state_write_factor",
         "ftl_write_factor",
     )
+    #: No head is to be positioned, so the order of reads does not matter.
+    read_position_ns: ClassVar = 0.0
+    position_factors: ClassVar = (1.0,)
     rotational: ClassVar = (
         False  #: True if daemons use their settings for rotational devices
     )

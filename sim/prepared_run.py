@@ -182,6 +182,7 @@ class PreparedRun:
             groups=cluster.groups if layout is None else layout.engine_groups.count,
             seed=settings.seed,
             factor_tables=factor_tables(self.pool),
+            position_factors=position_factors(self.pool),
             until_ns=settings.until_ns,
             bin_ns=settings.bin_ns,
             director=self.director,
@@ -202,6 +203,12 @@ def factor_tables(pool: Pool) -> IntArray:
     return np.stack(
         [fixed, factor_table(ssd.read_quantiles), factor_table(ssd.write_quantiles)]
     )
+
+
+def position_factors(pool: Pool) -> IntArray:
+    """Return the factors of the time to position a disk's head, by the length of its queue."""
+    factors = np.array(pool.cluster.models.ssd.position_factors)
+    return np.round(factors * FACTOR_ONE).astype(np.int64)
 
 
 class CustomStreams(NamedTuple):

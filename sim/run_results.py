@@ -89,8 +89,6 @@ class Run:
         Requests that closed loops should issue at least, as far as this run can tell.
     length
         Requests of the run over those that its scenario states, which are fewest.
-    sorted_reads
-        Mean number of reads of which a disk serves the first that it reaches.
     counts_refused
         Refusal of the counts of bytes and uses by the audit, or None.
     blocked
@@ -117,7 +115,6 @@ class Run:
     requests_least: int = 0
     requests_wanted: int = 0
     length: int = 1
-    sorted_reads: float = 1.0
     counts_refused: str | None = None
     blocked: npt.NDArray[np.bool_] | None = None
 

@@ -16,10 +16,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
-from stripesim.models.hdd import QUEUE_MAX
 from stripesim.models.placement import pgs_of_objects
 from stripesim.scenarios.cells.build import build_cell, build_loads, build_pool
-from stripesim.scenarios.cells.models import build_models, sorting
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec, cells
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import duration_text, number_text
@@ -50,12 +49,6 @@ class Bound(NamedTuple):
     why: str  #: Servers, service time per request and imbalance, in a sentence
 
 
-def fastest_models(scenario: Scenario) -> Models:
-    """Return the models at the highest rate: disks that sort long queues."""
-    models = build_models(scenario)
-    return sorting(models, QUEUE_MAX) if scenario.workload.is_s3 else models
-
-
 def bounds_of(scenario: Scenario, scheme: str) -> tuple[Bound, ...]:
     """Return the rate that each resource sustains for one scheme, lowest first.
 
@@ -79,7 +72,7 @@ def bounds_of(scenario: Scenario, scheme: str) -> tuple[Bound, ...]:
     ValueError
         If the cluster cannot be built. The message names the key.
     """
-    models = fastest_models(scenario)
+    models = build_models(scenario)
     per_cell = [
         bounds_of_cell(scenario, cell, models)
         for cell in cells(scenario)

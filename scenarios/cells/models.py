@@ -22,7 +22,7 @@ from stripesim.models.coding.protocol import SHARDS_MAX
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.generations import Generation, OpThreads, generation, generations
 from stripesim.models.generations.table import Device as RecoveryDevice
-from stripesim.models.hdd import DeviceModel, HddModel
+from stripesim.models.hdd import DeviceModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.gateway import GatewayModel
@@ -79,13 +79,6 @@ def build_models(scenario: Scenario) -> Models:
         extra_reads=_extra_reads(cluster.read_policy),
         local_reads=cluster.read_policy == LOCAL_READS,
     )
-
-
-def sorting(models: Models, count: float) -> Models:
-    """Return models whose disks sort a mean of `count` reads. Other drives stay as they are."""
-    if count == 1 or not isinstance(models.ssd, HddModel):
-        return models
-    return replace(models, ssd=models.ssd.queued(count))
 
 
 def _extra_reads(policy: str) -> int:

@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import sqrt
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from stripesim.models.hdd import QUEUE_MAX
 from stripesim.models.problems import ScenarioError, StepsError
 from stripesim.scenarios.cells.bound import within_bound
 from stripesim.scenarios.cells.build import CellInputs, build_cell, check_schemes
 from stripesim.scenarios.cells.failures import check_clients_meet_faults
 from stripesim.scenarios.cells.longer import lengthened, long_enough
-from stripesim.scenarios.cells.models import build_models, sorting
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, cells, load_cell, row_name
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import format_size
@@ -25,10 +23,6 @@ from stripesim.sim.observe.result_row import ResultRow
 from stripesim.sim.observe.window import WARM_UP
 from stripesim.sim.run import Run, simulate
 
-#: Further runs of a cell on disks at most, for the queue that they sort.
-_SORTED_RUNS_MAX: Final = 4
-#: Tolerance of that queue [1]. It changes the time of a read by less than 5 %.
-_SORTED_WITHIN: Final = 0.15
 #: Name of the row of several workloads together.
 ALL_LOADS = "all"
 
@@ -118,9 +112,6 @@ def run_cell(
 ) -> Run:
     """Run one cell. Closed loops too short for the audit run longer, see `stripesim.scenarios.cells.longer`.
 
-    Disks sort the reads of objects that wait at them, see `HddModel.queued`. Steps of a fit, runs with
-    changes or failures, and images leave reads unsorted.
-
     With `unchecked`, a result that the audit refuses is returned as well; the caller withholds or marks its
     numbers. `compiled` are the op graphs of a run that differs in nothing but its seed. `is_step` is that of
     `long_enough`.
@@ -131,68 +122,24 @@ def run_cell(
         If the audit refuses the result.
     """
     models = models or build_models(scenario)
-    sorts = models.ssd.rotational and scenario.workload.is_s3 and not is_step
     try:
         _check_duration(scenario, cell, engine, models)
         _check_clients_meet_faults(scenario, cell, engine, models)
         inputs = build_cell(scenario, cell, models)
-        sorts = sorts and inputs.faults is None and inputs.prefilled
-        result = _run_inputs(
-            scenario, cell, engine, models, inputs, None if sorts else compiled, is_step
+        result = long_enough(
+            inputs,
+            lambda inputs, compiled: _simulated(
+                scenario, inputs, engine, compiled=compiled
+            ),
+            lambda result: within_bound(scenario, cell, models, result),
+            compiled=compiled,
+            is_step=is_step,
         )
-        if sorts:
-            result = _sorted(scenario, cell, engine, models, result)
     except StepsError as error:
         raise steps_problem(scenario, cell.scheme, error) from None
     if result.refused is not None and not unchecked:
         refuse(f"{cell.name}: {result.refused}")
     return result
-
-
-def _run_inputs(
-    scenario: Scenario,
-    cell: Cell,
-    engine: str,
-    models: Models,
-    inputs: CellInputs,
-    compiled: CompiledGraphs | None,
-    is_step: bool = False,
-) -> Run:
-    return long_enough(
-        inputs,
-        lambda inputs, compiled: _simulated(
-            scenario, inputs, engine, compiled=compiled
-        ),
-        lambda result: within_bound(scenario, cell, models, result),
-        compiled=compiled,
-        is_step=is_step,
-    )
-
-
-def _sorted(
-    scenario: Scenario, cell: Cell, engine: str, models: Models, result: Run
-) -> Run:
-    """Run a cell on disks again until they sort as many reads as wait at them.
-
-    Disks that sort more reads are faster, so under a given rate fewer wait. A queue that was too long or too
-    short makes the next one too short or too long, so the next run takes their geometric mean.
-    """
-    count = 1.0
-    for number in range(_SORTED_RUNS_MAX):
-        present = _present_at_disks(result)
-        if abs(present - count) <= _SORTED_WITHIN * count:
-            break
-        count = present if number == 0 else sqrt(count * present)
-        queued = sorting(models, count)
-        inputs = build_cell(scenario, cell, queued)
-        result = _run_inputs(scenario, cell, engine, queued, inputs, None)
-    return replace(result, sorted_reads=count)
-
-
-def _present_at_disks(result: Run) -> float:
-    """Return the mean number of requests at a busy disk, at most `QUEUE_MAX`: in service and waiting."""
-    disks = next(use for use in result.resources if use.kind == "ssd")
-    return 1 / max(1 / QUEUE_MAX, 1 - disks.line_share)
 
 
 def repeat_cell(
@@ -204,7 +151,7 @@ def repeat_cell(
 ) -> Run:
     """Repeat the beginning of a run, and follow the steps of some of its requests. No audit refuses it.
 
-    `models` are those of the run, see `stripesim.scenarios.cells.models.sorting`.
+    `models` are those of the run.
     """
     inputs = build_cell(scenario, cell, models)
     begun = replace(

@@ -146,6 +146,11 @@ class Models:
     extra_reads: int = 0
     local_reads: bool = False
 
+    @property
+    def sorted_position_ns(self) -> float:
+        """Time to position the head for a read that disks sort [ns], 0 where they sort none: on images."""
+        return 0.0 if self.gateway is None else self.ssd.read_position_ns
+
     def described(self) -> dict[str, MeasuredModel]:
         """Return the models that record the provenance of their numbers, by name."""
         return {
@@ -318,6 +323,11 @@ class Cluster:
         return len(self.osd_hosts)
 
     @property
+    def read_threads(self) -> int:
+        """Threads of an OSD that each wait for a read of theirs."""
+        return self._op_shards * self.models.threads.op_threads_per_shard_count
+
+    @property
     def groups(self) -> int:
         """Number of placement groups."""
         return len(self.acting)
@@ -465,7 +475,7 @@ class Cluster:
             "throttle": throttle.client_requests_max_count if throttle else 1,
             "worker": threads.op_threads_per_shard_count,
             "messenger": threads.messenger_threads_count,
-            "reader": self._op_shards * threads.op_threads_per_shard_count,
+            "reader": self.read_threads,
             "ssd": drive.servers,
             "ssd.write": max(1, writers),
         }

@@ -33,6 +33,7 @@ from stripesim.sim.engine.conditions import (
 from stripesim.sim.engine.graph import (
     ACQUIRE,
     BRANCH,
+    COUNTER_INDEX,
     DELAY,
     RELEASE,
     SPAWN,
@@ -128,7 +129,8 @@ def demands_of(
     The busiest resource of a class determines its rate, so uneven CRUSH placement lowers the bound. The
     demand for a thread or lock is the time from acquire to release without contention. Two costs are omitted
     because they depend on the load: thread wake-ups, and syncs of the key-value store, each of which serves
-    all waiting transactions. Read caches are cold, as at the start of a run.
+    all waiting transactions. Read caches are cold, as at the start of a run. Disks that sort reads have as
+    many to sort as can wait.
 
     References
     ----------
@@ -311,7 +313,7 @@ class _S3Mix:
         # Placement groups without some of their members need other steps.
         sampled = 1 if len(np.unique(pool.views)) == 1 else _PLACES_SAMPLED
         slots = np.arange(min(sampled, load.slots), dtype=np.int64)
-        by_template: dict[int, FloatArray] = {}
+        shares: dict[int, float] = {}
         for slot in slots:
             requests = kinds.requests
             places = np.full_like(requests.offsets_bytes, slot)
@@ -320,12 +322,15 @@ class _S3Mix:
             for owner, template in zip(
                 owners.tolist(), chunk.templates.tolist(), strict=True
             ):
-                if template not in by_template:
-                    by_template[template] = _role_demands(
-                        book, np.array([template]), np.ones(count), False
-                    )
                 share = kinds.shares[owner] / len(slots)
-                self._by_role += share * by_template[template]
+                shares[template] = shares.get(template, 0.0) + share
+        least = _least_position_factor(
+            pool, [book.templates[index] for index in shares]
+        )
+        for template, share in shares.items():
+            self._by_role += share * _role_demands(
+                book, np.array([template]), np.ones(count), False, least
+            )
         rows = planner.places.rows_of(np.arange(load.slots, dtype=np.int64))
         self._rows = book.bindings[rows]
 
@@ -528,16 +533,23 @@ def _role_demands(
     templates: IntArray,
     delay_shares: FloatArray,
     stripes_in_flight: bool,
+    position_factor: float = 1.0,
 ) -> FloatArray:
     """Sum the demands by role of requests on these templates [ns].
 
-    `delay_shares` are the shares of requests that the delay of each role takes part in.
+    `delay_shares` are the shares of requests that the delay of each role takes part in, and `position_factor`
+    is that of `Dynamics.positions_ns`.
     """
     total_ns = np.zeros(book.bindings.shape[1])
     indices, counts = np.unique(templates, return_counts=True)
     for index, count in zip(indices.tolist(), counts.tolist(), strict=True):
         for template in _with_spawned(book.templates[index]):
-            _add_demands(total_ns, template, count, delay_shares, stripes_in_flight)
+            demands_ns = template.demands_ns.astype(np.float64)
+            if template.dynamics is not None:
+                demands_ns -= (1 - position_factor) * template.dynamics.positions_ns
+            _add_demands(
+                total_ns, template, demands_ns, count, delay_shares, stripes_in_flight
+            )
     return total_ns
 
 
@@ -552,22 +564,38 @@ def _with_spawned(template: Template) -> Iterator[Template]:
             yield from _with_spawned(dynamics.spawned[int(dynamics.spawns[step])])
 
 
+def _least_position_factor(pool: Pool, templates: Sequence[Template]) -> float:
+    """Return the factor of the time to position disks with as many commands in their queues as can be.
+
+    Each read has a thread that waits for it. The one whose read has just ended has no other yet, and that of
+    the next read no longer waits in the queue. Writes have no thread.
+    """
+    drive = pool.cluster.models.ssd
+    factors = drive.position_factors
+    every = [each for template in templates for each in _with_spawned(template)]
+    if any(each.amounts[:, COUNTER_INDEX["device_write_ops"]].any() for each in every):
+        return factors[-1]
+    waiting = max(0, pool.cluster.read_threads - drive.servers - 1)
+    return factors[min(waiting // drive.servers, len(factors) - 1)]
+
+
 def _add_demands(
     total_ns: FloatArray,
     template: Template,
+    demands_ns: FloatArray,
     count: int,
     delay_shares: FloatArray,
     stripes_in_flight: bool,
 ) -> None:
     """Add the demands by role of requests on one template [ns]."""
-    ends_ns = _ends_without_waits(template, delay_shares, stripes_in_flight)
+    ends_ns = _ends_without_waits(template, demands_ns, delay_shares, stripes_in_flight)
     for step, word in enumerate(template.words.tolist()):
         end_ns = ends_ns[step]
         role = template.roles[step]
         if end_ns is None or role < 0:
             continue
         if word == USE:
-            total_ns[role] += count * template.demands_ns[step]
+            total_ns[role] += count * demands_ns[step]
         elif word == ACQUIRE:
             # The sum of release times minus acquire times is the holding time, however they pair up.
             total_ns[role] -= count * end_ns
@@ -576,7 +604,10 @@ def _add_demands(
 
 
 def _ends_without_waits(
-    template: Template, delay_shares: FloatArray, stripes_in_flight: bool
+    template: Template,
+    demands_ns: FloatArray,
+    delay_shares: FloatArray,
+    stripes_in_flight: bool,
 ) -> list[float | None]:
     """Return the completion time of each step without queueing [ns], or None for steps that do not run."""
     # Completion times of the predecessors that have run.
@@ -586,7 +617,7 @@ def _ends_without_waits(
     for step in range(template.steps):
         end_ns = _start_ns(template, step, arrivals_ns[step])
         if end_ns is not None and template.words[step] in (USE, DELAY):
-            end_ns += _mean_duration_ns(template, step, delay_shares)
+            end_ns += _mean_duration_ns(template, step, demands_ns, delay_shares)
         ends_ns.append(end_ns)
         if end_ns is None:
             continue
@@ -595,9 +626,11 @@ def _ends_without_waits(
     return ends_ns
 
 
-def _mean_duration_ns(template: Template, step: int, delay_shares: FloatArray) -> float:
+def _mean_duration_ns(
+    template: Template, step: int, demands_ns: FloatArray, delay_shares: FloatArray
+) -> float:
     """Return the demand of a step, of a delay that some requests skip their mean [ns]."""
-    demand_ns = float(template.demands_ns[step])
+    demand_ns = float(demands_ns[step])
     role = int(template.roles[step])
     if template.words[step] == DELAY and role >= 0:
         demand_ns *= float(delay_shares[role])

@@ -13,7 +13,7 @@ import numpy as np
 from stripesim.models.problems import AnswerError, Problem, ProblemsError
 from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.conditions import ALONE, IDLE, KEY_RANGES
-from stripesim.sim.engine.draws import FACTOR_POINTS
+from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import (
     ACQUIRE,
     ENTER,
@@ -136,6 +136,18 @@ def _check_distributions(program: Program) -> None:
     ):
         got = f"{tables.dtype} values of shape {tables.shape}"
         raise ProblemsError(f"factor tables: got {got}, wanted {wanted}")
+    factors = program.position_factors
+    if (
+        factors.dtype.kind not in "iu"
+        or factors.ndim != 1
+        or not len(factors)
+        or factors[0] != FACTOR_ONE
+        or not 0 <= factors.min() <= factors.max() <= FACTOR_ONE
+    ):
+        raise ProblemsError(
+            f"position factors: got {factors.dtype} values {factors.tolist()}, "
+            f"wanted integers from 0 to {FACTOR_ONE}, the first {FACTOR_ONE}"
+        )
 
 
 def _check_spreads(where: str, program: Program, used: Sequence[Template]) -> None:

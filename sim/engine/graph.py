@@ -107,6 +107,8 @@ class Dynamics:
         takes longer if that thread had to be woken.
     classes, costs
         Class and cost of a `USE` or `ACQUIRE` in a queue shared by classes, shape (steps,).
+    positions_ns
+        Part of the demand of a `USE` that is shorter the more steps wait at its server [ns], shape (steps,).
     """
 
     merges: npt.NDArray[np.bool_]
@@ -120,6 +122,7 @@ class Dynamics:
     threads: IntArray
     classes: IntArray
     costs: IntArray
+    positions_ns: IntArray
 
 
 @dataclass(frozen=True)
@@ -307,7 +310,7 @@ def _chained_dynamics(first: Template, second: Template) -> Dynamics:
     same = ("merges", "tests", "keys", "yes_counts", "once", "classes", "costs")
     columns: dict[str, Any] = {
         column: np.concatenate([getattr(before, column), getattr(after, column)])
-        for column in same
+        for column in (*same, "positions_ns")
     }
     shifts = {
         "tickets": first.steps,
@@ -336,6 +339,7 @@ def _plain_dynamics(steps: int) -> Dynamics:
         threads=nothing,
         classes=np.zeros(steps, dtype=np.int64),
         costs=np.ones(steps, dtype=np.int64),
+        positions_ns=np.zeros(steps, dtype=np.int64),
     )
 
 

@@ -102,6 +102,7 @@ class GraphBuilder:
     merges: set[int] = field(default_factory=set)
     threads: dict[int, int] = field(default_factory=dict)
     shared: dict[int, tuple[int, int]] = field(default_factory=dict)
+    positions_ns: dict[int, int] = field(default_factory=dict)
     # Number of predecessors that a join waits for, if not all of them.
     quorums: dict[int, int] = field(default_factory=dict)
 
@@ -163,6 +164,35 @@ class GraphBuilder:
                 f"{self.name}: {self.labels[use]}: got step {acquire}, wanted an acquire before it"
             )
         self.threads[use] = acquire
+
+    def sort(self, use: int, position_ns: float) -> None:
+        """Let a server serve a use sooner the more others wait, as a disk does that orders them by position.
+
+        Parameters
+        ----------
+        use
+            The `USE` step, with a distribution.
+        position_ns
+            Part of its demand that `Program.position_factors` multiplies [ns].
+
+        Raises
+        ------
+        ValueError
+            If the step is another one, or the part is not within its demand.
+        """
+        if not 0 <= use < len(self.words) or self.words[use] != USE:
+            raise ValueError(f"{self.name}: got step {use}, wanted a use to sort")
+        if self.spreads[use] == FIXED:
+            raise ValueError(
+                f"{self.name}: {self.labels[use]}: got no distribution, wanted one to sort it"
+            )
+        rounded_ns = round_ns(position_ns)
+        if not 0 < rounded_ns <= self.demands_ns[use]:
+            raise ValueError(
+                f"{self.name}: {self.labels[use]}: got {rounded_ns} ns to position, "
+                f"wanted 1 to {self.demands_ns[use]} ns, its demand"
+            )
+        self.positions_ns[use] = rounded_ns
 
     def in_class(self, step: int, number: int, cost: int) -> None:
         """Set the class and cost of a step in a queue shared by classes.
@@ -456,12 +486,14 @@ class GraphBuilder:
             dynamics.threads.tolist(),
             dynamics.classes.tolist(),
             dynamics.costs.tolist(),
+            dynamics.positions_ns.tolist(),
             strict=True,
         )
         # The first step is the issue, which has none of these.
         next(columns)
         for (
-            step, role, ticket, kind, keys, merges, spawned, counted, thread, number, cost
+            step, role, ticket, kind, keys, merges, spawned, counted, thread, number, cost,
+            position_ns,
         ) in columns:  # fmt: skip
             if ticket >= 0 or kind != NO_TEST or keys >= 0:
                 named = "step" if kind == COMPLETED else "ticket"
@@ -481,6 +513,8 @@ class GraphBuilder:
                 self.threads[step] = steps[thread]
             if (number, cost) != (0, 1):
                 self.shared[step] = (number, cost)
+            if position_ns:
+                self.positions_ns[step] = position_ns
 
     def _with_ticket(
         self, word: int, ticket: int, after: Iterable[int], label: str
@@ -653,7 +687,7 @@ class GraphBuilder:
 
     def _dynamics(self, following: Sequence[Sequence[int]]) -> Dynamics | None:
         """Collect the attributes that the plain words do not need."""
-        few = (self.once, self.merges, self.threads, self.shared)
+        few = (self.once, self.merges, self.threads, self.shared, self.positions_ns)
         if max(self.words) < ENTER and not any(few):
             return None
         steps = len(self.words)
@@ -677,6 +711,8 @@ class GraphBuilder:
         for step, (number, cost) in self.shared.items():
             classes[step] = number
             costs[step] = cost
+        positions_ns = np.zeros(steps, dtype=np.int64)
+        positions_ns[list(self.positions_ns)] = list(self.positions_ns.values())
         return Dynamics(
             merges=merges,
             tests=tests,
@@ -689,6 +725,7 @@ class GraphBuilder:
             threads=threads,
             classes=classes,
             costs=costs,
+            positions_ns=positions_ns,
         )
 
 

@@ -522,6 +522,9 @@ class Program:
     factor_tables
         Means of the equally likely cells of each distribution of random factors in units of 2**-20, shape
         (distributions, FACTOR_POINTS). Row 0 has no spread. See `draws.factor_cells`.
+    position_factors
+        Factors of `Dynamics.positions_ns` with 0, 1, … further steps per server in the queue, in units of
+        2**-20, at most 1, shape (n,). The first is 1, and the last is that of all longer queues.
     until_ns
         End of the run [ns]. None runs until no work is left.
     bin_ns
@@ -544,6 +547,9 @@ class Program:
     seed: int = 0
     factor_tables: IntArray = field(
         default_factory=lambda: np.full((1, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
+    )
+    position_factors: IntArray = field(
+        default_factory=lambda: np.array([FACTOR_ONE], dtype=np.int64)
     )
     until_ns: int | None = None
     bin_ns: int = 0
@@ -621,6 +627,9 @@ class EngineRun:
         Completion time of each step of each followed request [ns], shape (len(Program.followed),
         steps of the widest template). `PENDING` for a step that did not complete, was skipped,
         or is not part of the request's template.
+    followed_saved_ns
+        Time that each of these steps saved because others waited, before its random factor [ns], of the same
+        shape. See `GraphBuilder.sort`.
     sleeps
         Number of times a server or unit became idle because nothing waited for it, shape
         (resources,). Where the resource models threads, each is a context switch.
@@ -642,6 +651,9 @@ class EngineRun:
     wall_s: float
     spawned: list[StreamRun] = field(default_factory=list)
     followed_ns: IntArray = field(
+        default_factory=lambda: np.zeros((0, 0), dtype=np.int64)
+    )
+    followed_saved_ns: IntArray = field(
         default_factory=lambda: np.zeros((0, 0), dtype=np.int64)
     )
     sleeps: IntArray = field(default_factory=_no_values)

@@ -238,7 +238,13 @@ class PathSplitter:
         return cells
 
     def split(
-        self, number: int, issued_ns: int, ends_ns: Sequence[int], *, retries: int = 0
+        self,
+        number: int,
+        issued_ns: int,
+        ends_ns: Sequence[int],
+        *,
+        saved_ns: Sequence[int] | None = None,
+        retries: int = 0,
     ) -> PathTimes:
         """Split the time from issue to reply into the steps of the critical path.
 
@@ -250,6 +256,9 @@ class PathSplitter:
             Time of its first issue [ns].
         ends_ns
             Completion time of each step [ns].
+        saved_ns
+            Time that each step saved because others waited [ns], a row of `EngineRun.followed_saved_ns`.
+            None: no time.
         retries
             Number of times it was cut off and issued again.
 
@@ -296,6 +305,8 @@ class PathSplitter:
                     f"{template.name}: '{template.labels[index]}' takes time and has no phase"
                 )
             demand_ns = step.demand_ns
+            if saved_ns is not None:
+                demand_ns -= saved_ns[index]
             if demand_ns and step.spread:
                 key = draw_key(number, index)
                 factor = drawn_factor(self._cells[step.spread], state, key)

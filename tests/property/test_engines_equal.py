@@ -82,6 +82,7 @@ RUN_ARRAYS = (
     "waited_ns",
     "bins",
     "followed_ns",
+    "followed_saved_ns",
     "sleeps",
     "sleep_bins",
     "warm_ns",

@@ -60,6 +60,13 @@ def flushed(
     return synced
 
 
+def random_position(random: Random, graph: GraphBuilder, use: int) -> None:
+    """Let some uses with a distribution be shorter the more steps wait."""
+    demand_ns = graph.demands_ns[use]
+    if graph.spreads[use] and demand_ns and random.random() < 0.3:
+        graph.sort(use, random.randint(1, demand_ns))
+
+
 def random_template(
     random: Random,
     name: str,
@@ -103,6 +110,7 @@ def random_template(
                 messages=random.choice([0, 1]),
             )
             random_class(random, graph, use)
+            random_position(random, graph, use)
             if thread is not None:
                 graph.on_thread(use, thread)
         elif kind == "delay":
@@ -195,6 +203,7 @@ class Growing:
                 use, device_write_bytes=random.randrange(100), messages=1
             )
         random_class(random, self.graph, use)
+        random_position(random, self.graph, use)
         if self.threads and random.random() < 0.5:
             self.graph.on_thread(use, random.choice(self.threads))
         return use

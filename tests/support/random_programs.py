@@ -132,6 +132,12 @@ class Source:
         )
 
 
+def random_factors(random: Random) -> IntArray:
+    """Draw the factors of positioning times by the length of the queue."""
+    later = [random.randint(0, FACTOR_ONE) for _ in range(random.randrange(5))]
+    return np.array([FACTOR_ONE, *later], dtype=np.int64)
+
+
 def plain_program(random: Random, *, quorums: bool = False) -> Program:
     """Draw a program."""
     servers, pools = random.randint(1, 4), random.randint(0, 3)
@@ -183,6 +189,7 @@ def plain_program(random: Random, *, quorums: bool = False) -> Program:
         groups=groups,
         seed=random.randrange(1 << 32),
         factor_tables=factor_tables,
+        position_factors=random_factors(random),
         until_ns=random.choice([None, None, 0, 100, random.randrange(3000)]),
         bin_ns=random.choice([0, 7, 100, 1000]),
         followed=random_numbers(random),
@@ -254,6 +261,7 @@ def dynamic_program(random: Random, *, quorums: bool = False) -> Program:
         streams=streams,
         seed=random.randrange(1 << 32),
         factor_tables=factor_tables,
+        position_factors=random_factors(random),
         until_ns=random.choice([None, None, None, 100, random.randrange(3000)]),
         bin_ns=random.choice([0, 7, 100]),
         followed=random_numbers(random),

@@ -16,7 +16,8 @@ import pytest
 
 from stripesim.models.problems import ProblemsError
 from stripesim.sim.engine.distributions import exponential, service_times
-from stripesim.sim.engine.graph import COUNTER_INDEX
+from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
+from stripesim.sim.engine.graph import COUNTER_INDEX, Template
 from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import (
     BATCH,
@@ -24,6 +25,7 @@ from stripesim.sim.engine.program import (
     PENDING,
     POOL,
     UNBOUND,
+    EngineRun,
     RequestChunk,
     Resources,
 )
@@ -459,6 +461,70 @@ def test_factor_tables_that_cannot_be_are_refused(
     machine = program([single(1)], [(FIFO, 1)], [closed(1, [0])])
     with pytest.raises(ProblemsError, match=f"factor tables: got {got}"):
         run(replace(machine, factor_tables=tables))
+
+
+def sorted_read(demand_ns: int, position_ns: int) -> Template:
+    """A use of which a part is shorter the more steps wait, with a distribution of a single value."""
+    graph = GraphBuilder("read")
+    read = graph.use(0, demand_ns, after=[graph.issue], label="use", spread=1)
+    graph.sort(read, position_ns)
+    return graph.finish(reply=read)
+
+
+@both
+def test_a_sorted_use_is_shorter_the_more_steps_wait(run: Run) -> None:
+    # Given four uses of 1,000 ns, of which 600 ns halve with another step in the queue, and again with two
+    halves = np.array([4, 2, 1], dtype=np.int64) * (FACTOR_ONE // 4)
+    one_value = np.full((2, FACTOR_POINTS), FACTOR_ONE)
+
+    def run_on(servers: int) -> EngineRun:
+        machine = program(
+            [sorted_read(1_000, 600)],
+            [(FIFO, servers)],
+            [closed(4, [0] * 4)],
+            factor_tables=one_value,
+            position_factors=halves,
+            followed=np.arange(4),
+        )
+        return run(machine)
+
+    done = run_on(servers=1)
+    # Then the first finds an empty queue, the second leaves two, the third one, and the last none.
+    assert done.streams[0].completed_ns.tolist() == [1_000, 1_550, 2_250, 3_250]
+    assert done.followed_saved_ns[:, 1].tolist() == [0, 450, 300, 0]
+    assert done.busy_ns.tolist() == [3_250]
+    # Two servers share the queue, so the third leaves half a step for each of them.
+    two = run_on(servers=2)
+    assert two.streams[0].completed_ns.tolist() == [1_000, 1_000, 2_000, 2_000]
+
+
+@both
+@pytest.mark.parametrize("factors", [[], [1], [FACTOR_ONE, 2 * FACTOR_ONE], [0.5]])
+def test_position_factors_that_cannot_be_are_refused(
+    run: Run, factors: list[Any]
+) -> None:
+    machine = program([single(1)], [(FIFO, 1)], [closed(1, [0])])
+    with pytest.raises(ProblemsError, match="position factors: got"):
+        run(replace(machine, position_factors=np.array(factors)))
+
+
+@pytest.mark.parametrize(
+    ("spread", "position_ns", "message"),
+    [
+        (0, 5, "read: use: got no distribution"),
+        (1, 11, "read: use: got 11 ns to position, wanted 1 to 10 ns"),
+        (1, 0, "got 0 ns to position"),
+    ],
+)
+def test_a_part_of_a_random_demand_is_sorted(
+    spread: int, position_ns: int, message: str
+) -> None:
+    graph = GraphBuilder("read")
+    read = graph.use(0, 10, after=[graph.issue], label="use", spread=spread)
+    with pytest.raises(ValueError, match=message):
+        graph.sort(read, position_ns)
+    with pytest.raises(ValueError, match="wanted a use to sort"):
+        graph.sort(graph.issue, 1)
 
 
 def test_a_spread_is_a_row_of_the_factor_tables() -> None:

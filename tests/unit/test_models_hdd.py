@@ -194,10 +194,9 @@ def test_a_queue_is_served_in_the_order_in_which_the_head_reaches_it():
         head = places[first]
         places[first], angles[first] = rng.random(2)
     # Then the model is at most 9 % faster: it leaves out that the others are rather far away.
-    transfer_ns = disk.continued_read_ns(4096)
-    ratio = (disk.queued(8).read_ns(4096) - transfer_ns) / (spent_ns / services)
-    assert 0.91 < ratio < 1
-    # One read is not sorted, and no queue is longer than the disk's.
-    assert disk.queued(1).read_ns(4096) == pytest.approx(disk.read_ns(4096))
-    assert disk.queued(100).read_ns(4096) == disk.queued(32).read_ns(4096)
-    assert disk.queued(8).write_ns(4096) == disk.write_ns(4096)
+    sorted_ns = disk.position_factors[8 - 1] * disk.read_position_ns
+    assert 0.91 < sorted_ns / (spent_ns / services) < 1
+    # One read is not sorted, and the disk has a command queue of 32.
+    assert disk.position_factors[0] == 1
+    assert len(disk.position_factors) == 32
+    assert list(disk.position_factors) == sorted(disk.position_factors, reverse=True)

@@ -24,10 +24,10 @@ from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateW
 from stripesim.scenarios.cells.bound import (
     Bound,
     bounds_of_cell,
-    fastest_models,
     has_streams,
     may_hit_caches,
 )
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.scenario import Scenario
@@ -234,7 +234,7 @@ class CurveBuilder:
         shares = self._shares()
         open_loop = scenario_of(self._run(0, rates_per_s=shares, requests=1))
         bounds = bounds_of_cell(
-            open_loop, self.cell, fastest_models(open_loop), rates=shares
+            open_loop, self.cell, build_models(open_loop), rates=shares
         )
         if bounds:
             self.bound = bounds[0]
@@ -395,7 +395,7 @@ class CurveBuilder:
     @cached_property
     def _may_hit_caches(self) -> bool:
         """True if read caches may lift rates over the bound."""
-        return may_hit_caches(self.scenario, self.cell, fastest_models(self.scenario))
+        return may_hit_caches(self.scenario, self.cell, build_models(self.scenario))
 
     def _exact_bound(self) -> Bound | None:
         """Return the bound of random requests to full images, with cold caches. Others can be exceeded."""

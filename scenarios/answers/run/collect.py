@@ -9,7 +9,6 @@ from typing import Any
 from stripesim.scenarios.answers.run.costs import cell_costs
 from stripesim.scenarios.cells.bound import Bound, measured_bounds
 from stripesim.scenarios.cells.failures import recovery_warnings
-from stripesim.scenarios.cells.models import sorting
 from stripesim.scenarios.cells.notes import burst_warnings, slow_class
 from stripesim.scenarios.cells.run import load_rows_of, row_of
 from stripesim.scenarios.schema.keys import Cell
@@ -69,7 +68,6 @@ def collect_cell(
     options: CellOptions,
 ) -> Collected:
     """Return what a cell contributes. A run that the audit refuses contributes its name and its check."""
-    models = sorting(models, result.sorted_reads)
     own_rows = [*load_rows_of(scenario, cell, result), row_of(scenario, cell, result)]
     refusals = [row.refusal() for row in own_rows]
     collected = Collected(

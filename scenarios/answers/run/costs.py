@@ -93,6 +93,7 @@ def _totals_ns(
             part * streams,
             issued_ns,
             ends_ns.tolist(),
+            saved_ns=again.engine_run.followed_saved_ns[row].tolist(),
             retries=int(stream.retries[part]) if len(stream.retries) else 0,
         )
         served_ns += times.served_ns

@@ -31,7 +31,14 @@ def ssd_read(
     for pieces, requests in _transfers(stage, size_bytes):
         read_ns = sum(map(_read_ns_of(stage), pieces))
         step = _device_reads(
-            stage, shard, read_ns, sum(pieces), after, label, requests=requests
+            stage,
+            shard,
+            read_ns,
+            sum(pieces),
+            after,
+            label,
+            requests=requests,
+            positions=len(pieces),
         )
         ends.append(_drive_to_host(stage, shard, sum(pieces), step))
     return stage.graph.join(ends)
@@ -44,13 +51,20 @@ def ssd_chain(stage: Stage, shard: int, sizes_bytes: Sequence[int], after: int) 
     for index, size_bytes in enumerate(sizes_bytes):
         piece_ns = device.read_next_ns if index else _read_ns_of(stage)
         pieces = device.pieces_bytes(size_bytes)
-        reads += [(piece, piece_ns(piece)) for piece in pieces]
+        reads += [(piece, piece_ns(piece), not index) for piece in pieces]
     step = after
     for batch in batches(reads, CHAIN_STEPS_MAX):
-        read_ns = sum(read_ns for _, read_ns in batch)
-        read_bytes = sum(piece for piece, _ in batch)
+        read_ns = sum(read_ns for _, read_ns, _ in batch)
+        read_bytes = sum(piece for piece, _, _ in batch)
         step = _device_reads(
-            stage, shard, read_ns, read_bytes, step, "drive read", requests=len(batch)
+            stage,
+            shard,
+            read_ns,
+            read_bytes,
+            step,
+            "drive read",
+            requests=len(batch),
+            positions=sum(is_first for _, _, is_first in batch),
         )
         step = _drive_to_host(stage, shard, read_bytes, step)
     return step
@@ -116,21 +130,27 @@ def _device_reads(
     after: int,
     label: str,
     *,
+    positions: float,
     requests: int = 0,
 ) -> int:
-    """Occupy a channel of a shard's device with a read."""
-    return stage.graph.use(
+    """Occupy a channel of a shard's device with a read, for which a disk positions its head so many times."""
+    continues = stage.context.continues
+    step = stage.graph.use(
         roles.shard_role(shard, roles.SSD),
         read_ns,
         after=[after],
         label=label,
         # Without seek and rotation nothing is random.
-        spread=FIXED if stage.context.continues else SSD_READ,
+        spread=FIXED if continues else SSD_READ,
         phase=Phase.DEVICE,
         shard=shard,
         device_read_bytes=read_bytes,
         device_read_ops=requests,
     )
+    position_ns = positions * stage.models.sorted_position_ns
+    if position_ns and not continues:
+        stage.graph.sort(step, position_ns)
+    return step
 
 
 def _drive_to_host(stage: Stage, shard: int, size_bytes: float, after: int) -> int:
@@ -204,7 +224,15 @@ def lookup(stage: Stage, shard: int, after: int) -> int:
         return after
     read_ns = model.miss_fraction * stage.models.ssd.read_ns(model.read_bytes)
     read_bytes = round(model.miss_fraction * model.read_bytes)
-    step = _device_reads(stage, shard, read_ns, read_bytes, after, "metadata read")
+    step = _device_reads(
+        stage,
+        shard,
+        read_ns,
+        read_bytes,
+        after,
+        "metadata read",
+        positions=model.miss_fraction,
+    )
     return _drive_to_host(stage, shard, read_bytes, step)
 
 

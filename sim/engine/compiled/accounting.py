@@ -2,7 +2,13 @@
 
 from typing import Any
 
-from stripesim.sim.engine.compiled.opcodes import at, bound_to, inlined, number_of
+from stripesim.sim.engine.compiled.opcodes import (
+    at,
+    bound_to,
+    inlined,
+    number_of,
+    wide,
+)
 from stripesim.sim.engine.compiled.world import NOTHING, World
 from stripesim.sim.engine.graph import USE
 
@@ -48,10 +54,24 @@ def account_taken(world: World, request: Any, step: Any, number_of_step: int) ->
 @inlined
 def note_end(world: World, request: Any, number_of_step: int) -> None:
     """Record the end of a step of a followed request."""
+    row = _row_of(world, request)
+    if row != NOTHING:
+        world.ends_ns[row, number_of_step] = world.clock[0].now_ns
+
+
+@inlined
+def note_saved(world: World, request: Any, number_of_step: int, saved: int) -> None:
+    """Record the time that a step of a followed request saved because others waited."""
+    row = _row_of(world, request)
+    if row != NOTHING:
+        world.saved_ns[row, number_of_step] = saved
+
+
+@inlined
+def _row_of(world: World, request: Any) -> int:
+    """Return the row of a followed request in `World.ends_ns`, or none."""
     number = request.number
     streams = len(world.streams)
     if number % streams or number // streams >= len(world.followed):
-        return
-    row = world.followed[at(number // streams)]
-    if row != NOTHING:
-        world.ends_ns[row, number_of_step] = world.clock[0].now_ns
+        return NOTHING
+    return int(wide(world.followed[at(number // streams)]))

@@ -122,7 +122,7 @@ def go_on(world: World, index: int, cell: int) -> int:
     if clock.kept != index or clock.kept_pool != thread_pool(world, cell):
         return NEVER_NS
     clock.kept = NOTHING
-    end_ns = serve_on_core(world, resource, cell, service_ns(world, cell))
+    end_ns = serve_on_core(world, resource, cell, service_ns(world, resource, cell))
     world.since_ns[at(cell)] = clock.kept_since_ns
     return end_ns
 

@@ -120,6 +120,7 @@ class CompiledRun:
             )
             for index, own in enumerate(rows)
         ]
+        width = max((t.steps for t in self.program.book.templates), default=0)
         return EngineRun(
             streams=runs[:count],
             spawned=runs[count:],
@@ -132,9 +133,8 @@ class CompiledRun:
             end_ns=end_ns,
             bins=world.bins[: int(clock["bins_used"])].copy(),
             wall_s=wall_s,
-            followed_ns=world.ends_ns[
-                :, : max((t.steps for t in self.program.book.templates), default=0)
-            ],
+            followed_ns=world.ends_ns[:, :width],
+            followed_saved_ns=world.saved_ns[:, :width],
             sleeps=by_index(resources["sleeps"].copy()),
             warm_ns=by_index(world.spared_ns.copy()),
             sleep_bins=world.sleep_bins[

@@ -22,7 +22,7 @@ from stripesim.sim.engine.shares import FAIR, QUOTA
 @inlined
 def serve(world: World, resource: Any, cell: int, wake_ns: int) -> int:
     """Begin a service on a server already taken, and return its end."""
-    demand_ns = service_ns(world, cell) + wake_ns
+    demand_ns = service_ns(world, resource, cell) + wake_ns
     return serve_on_core(world, resource, cell, demand_ns)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from stripesim.sim.engine.compiled import world as layout
+from stripesim.sim.engine.compiled.accounting import note_saved
 from stripesim.sim.engine.compiled.opcodes import (
     at,
     bound_to,
@@ -13,6 +14,7 @@ from stripesim.sim.engine.compiled.opcodes import (
     number_of,
     outlined,
     request_of,
+    special_of,
     step_of,
     wide,
 )
@@ -29,7 +31,7 @@ from stripesim.sim.engine.program import SLOWDOWN_UNIT
 
 
 @inlined
-def service_ns(world: World, cell: int) -> int:
+def service_ns(world: World, resource: Any, cell: int) -> int:
     """Return a step's service time: its demand times its random factor, plus its thread's wake-up."""
     step = step_of(world, cell)
     if step.spread == 0:
@@ -52,7 +54,22 @@ def service_ns(world: World, cell: int) -> int:
     late = np.uint64(number >> STEP_BITS) << np.uint64(LATE_STEP_BIT)
     word = mixed(clock.seed_state ^ request.draw ^ early ^ late)
     factor = drawn_factor(world, step.spread & (layout.ON_THREAD - 1), word)
-    return int(((step.demand_ns * factor + FACTOR_HALF) >> FACTOR_BITS) + woken_ns)
+    demand_ns = step.demand_ns
+    if step.special & layout.SORTED:
+        demand_ns -= saved_ns(world, resource, cell)
+    return int(((demand_ns * factor + FACTOR_HALF) >> FACTOR_BITS) + woken_ns)
+
+
+@outlined
+def saved_ns(world: World, resource: Any, cell: int) -> int:
+    """Return the time that a sorted step saves because others wait at its server."""
+    factors = world.position_factors
+    queued = min(wide(resource.waiting // resource.capacity), wide(len(factors) - 1))
+    position_ns = special_of(world, cell).position_ns
+    saved = (position_ns * (FACTOR_ONE - factors[at(queued)])) >> FACTOR_BITS
+    if step_of(world, cell).special & layout.FOLLOWED:
+        note_saved(world, request_of(world, cell), number_of(world, cell), saved)
+    return int(saved)
 
 
 @inlined
@@ -82,7 +99,7 @@ def serve_batch(world: World, resource: Any) -> int:
     demand_ns = 0
     cell = resource.first
     while cell != NOTHING:
-        demand_ns = max(demand_ns, service_ns(world, wide(cell)))
+        demand_ns = max(demand_ns, service_ns(world, resource, wide(cell)))
         cell = world.links[at(cell)]
     if resource.stretched & layout.SLOWED:
         demand_ns = slowed_ns(world, wide(resource.first), demand_ns)

@@ -165,6 +165,7 @@ class RunState:
         indices = numbers[of_first_stream] // len(world.streams)
         rows = world.followed[indices[indices < len(world.followed)]]
         world.ends_ns[rows[rows != layout.NOTHING]] = PENDING
+        world.saved_ns[rows[rows != layout.NOTHING]] = 0
 
     def _more_bins(self) -> None:
         clock = self.world.clock
@@ -244,6 +245,7 @@ class RunState:
         for name in ("first", "last"):
             world.resources[name] = moved(world.resources[name])
             world.lines[name] = moved(world.lines[name])
+        wider = ((0, 0), (0, (1 << bits) - world.ends_ns.shape[1]))
         self.world = world._replace(
             requests=layout.grown(world.requests, slots),
             keys=layout.grown(world.keys, slots) if len(world.keys) else world.keys,
@@ -254,11 +256,8 @@ class RunState:
             since_ns=relaid(world.since_ns) if self._has_slices else world.since_ns,
             ready=ready,
             calendar=calendar,
-            ends_ns=np.pad(
-                world.ends_ns,
-                ((0, 0), (0, (1 << bits) - world.ends_ns.shape[1])),
-                constant_values=PENDING,
-            ),
+            ends_ns=np.pad(world.ends_ns, wider, constant_values=PENDING),
+            saved_ns=np.pad(world.saved_ns, wider),
         )
 
 

@@ -207,6 +207,8 @@ class ProgramTables:
         rows["thread"] = dynamics.threads
         specials["share_class"] = dynamics.classes
         specials["cost"] = dynamics.costs
+        specials["position_ns"] = dynamics.positions_ns
+        marks |= np.where(dynamics.positions_ns > 0, layout.SORTED, 0)
         rows["spread"] += np.where(dynamics.threads >= 0, layout.ON_THREAD, 0).astype(
             np.int16
         )

@@ -76,6 +76,7 @@ SPAWNS = 8
 NAMES_KEYS = 16
 FOLLOWED = 32
 TESTED = 64
+SORTED = 128
 
 # Index of the calendar's root. With 3, the four children of a node share a cache line.
 ROOT = 3
@@ -98,13 +99,13 @@ STEP = _record(
     "i2 word spread thread accounts special",
     "i1 is_reply waits_for",
 )
-# `share_class` and `cost` apply to queues shared by classes. `pins` counts the successors that pin each key
-# range.
+# `share_class` and `cost` apply to queues shared by classes. `position_ns`: part of the demand that is
+# shorter the more steps wait. `pins` counts the successors that pin each key range.
 SPECIAL = _record(
     "i2 test keys ticket yes_count",
     "i4 spawns",
     "i4 share_class",
-    "i8 cost",
+    "i8 cost position_ns",
     "2i2 pins",
 )
 # Key ranges of a request in flight, and the number of times it has pinned each.
@@ -189,6 +190,8 @@ class World(NamedTuple):
     factor_cells
         Cells of all distributions of random factors, from `draws.factor_cells`, shape
         (distributions * FACTOR_POINTS,).
+    position_factors
+        `Program.position_factors`.
     resources
         The resources.
     requests
@@ -241,6 +244,8 @@ class World(NamedTuple):
         it is not followed.
     ends_ns
         Completion time of each step, shape (followed requests, steps).
+    saved_ns
+        Time that each of these steps saved because others waited, of the same shape.
     shares
         The queues shared by classes.
     lines
@@ -276,6 +281,7 @@ class World(NamedTuple):
     templates: Array
     bindings: Array
     factor_cells: Array
+    position_factors: Array
     resources: Array
     requests: Array
     free_slots: Array
@@ -300,6 +306,7 @@ class World(NamedTuple):
     reports: Array
     followed: Array
     ends_ns: Array
+    saved_ns: Array
     shares: Array
     lines: Array
     looks: Array
@@ -339,6 +346,7 @@ def empty_world(program: Program, log_rows: int) -> World:
         templates=np.zeros(0, dtype=TEMPLATE),
         bindings=np.zeros(0, dtype=np.int32),
         factor_cells=factor_cells(program.factor_tables).view(FACTOR_CELL).ravel(),
+        position_factors=program.position_factors.astype(np.int64),
         resources=np.zeros(0, dtype=RESOURCE),
         requests=np.zeros(0, dtype=REQUEST),
         free_slots=np.zeros(0, dtype=np.int32),
@@ -364,6 +372,7 @@ def empty_world(program: Program, log_rows: int) -> World:
         reports=np.zeros(1, dtype=REPORT),
         followed=_followed(program),
         ends_ns=np.full((len(program.followed), 1), PENDING, dtype=np.int64),
+        saved_ns=np.zeros((len(program.followed), 1), dtype=np.int64),
         shares=shares,
         lines=lines,
         looks=np.full(

@@ -137,7 +137,7 @@ class Cores(Fifo):
         """Continue on the core that the thread keeps. Otherwise take a core or wait for one."""
         if self._kept and self._keeper() is thread_pool(request, step):
             now_ns = self.kernel.now_ns
-            demand_ns = self.demand_ns(request, step)
+            demand_ns = self.demand_ns(request, step) - self.saved_ns(request, step)
             visit = Visit(request, step, demand_ns, now_ns)
             since_ns = self._kept.since_ns
             self._kept = None

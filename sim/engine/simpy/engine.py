@@ -5,7 +5,7 @@ per discipline), then this file (completion of steps). ``paths.py`` holds templa
 and requests, ``streams.py`` issues requests, ``director.py`` stops resources and cuts requests off.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from math import inf
 from time import perf_counter
@@ -90,6 +90,9 @@ class SimpyEngine(DirectedKernel):
             position * len(program.streams): []
             for position in program.followed.tolist()
         }
+        self._saved_ns: dict[int, list[int]] = {
+            number: [] for number in self._followed_ns
+        }
         self._seed = seed_state(program.seed)
         self._paths: dict[int, Path] = {}
         self._rows: dict[int, list[Resource | None]] = {}
@@ -141,14 +144,17 @@ class SimpyEngine(DirectedKernel):
             bins=self.bins.table(),
             sleep_bins=self.sleep_bins.table(),
             wall_s=wall_s,
-            followed_ns=self._followed_table(),
+            followed_ns=self._followed_table(self._followed_ns, PENDING),
+            followed_saved_ns=self._followed_table(self._saved_ns, 0),
         )
 
-    def _followed_table(self) -> IntArray:
+    def _followed_table(
+        self, times_ns: Mapping[int, Sequence[int]], absent: int
+    ) -> IntArray:
         width = max((path.steps for path in self.program.book.templates), default=0)
-        table = np.full((len(self._followed_ns), width), PENDING, dtype=np.int64)
-        for row, ends_ns in zip(table, self._followed_ns.values(), strict=True):
-            row[: len(ends_ns)] = ends_ns
+        table = np.full((len(times_ns), width), absent, dtype=np.int64)
+        for row, of_request in zip(table, times_ns.values(), strict=True):
+            row[: len(of_request)] = of_request
         return table
 
     def _check_end(self, end_ns: int) -> None:
@@ -188,7 +194,7 @@ class SimpyEngine(DirectedKernel):
         seed = retried_state(self._seed, retries) if retries else self._seed
         request = RequestInFlight(number, path, row, keys, log, position, seed)
         if number in self._followed_ns:
-            request.follow(self._followed_ns[number])
+            request.follow(self._followed_ns[number], self._saved_ns[number])
         if self.direction:
             self.flying[number] = request
         self.ready.append((request, path.steps[0]))

@@ -100,6 +100,7 @@ class Kernel(simpy.Environment):
         self._cells: list[list[list[int]]] = factor_cells(
             program.factor_tables
         ).tolist()
+        self.position_factors: list[int] = program.position_factors.tolist()
 
     # ------------------------------------------------------------------ the calendar
 
@@ -175,12 +176,14 @@ class Kernel(simpy.Environment):
         """Account a step's amounts per service."""
         raise NotImplementedError
 
-    def random_ns(self, request: RequestInFlight, step: PathStep) -> int:
-        """Return the demand of a use multiplied by its random factor."""
+    def random_ns(
+        self, request: RequestInFlight, step: PathStep, saved_ns: int = 0
+    ) -> int:
+        """Return the demand of a use, less a saved part, multiplied by its random factor."""
         cells = self._cells[step.spread]
         key = draw_key(request.number, step.number)
         factor = drawn_factor(cells, request.seed, key)
-        return scaled_ns(step.demand_ns, factor)
+        return scaled_ns(step.demand_ns - saved_ns, factor)
 
 
 def _process(event: simpy.Event) -> None:

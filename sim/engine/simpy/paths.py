@@ -69,6 +69,8 @@ class PathStep:
     thread: PathStep | None = None
     share_class: int = 0
     cost: int = 1
+    # Part of the demand that is shorter the more steps wait.
+    position_ns: int = 0
 
     def bound(self, request: RequestInFlight) -> bool:
         """Return True if the step has no role, or one that is bound to a resource."""
@@ -127,6 +129,7 @@ class Path:
             step.ticket = int(dynamics.tickets[number])
             step.share_class = int(dynamics.classes[number])
             step.cost = int(dynamics.costs[number])
+            step.position_ns = int(dynamics.positions_ns[number])
             if step.test == COMPLETED:
                 self.steps[step.ticket].is_tested = True
             if dynamics.once[number].any():
@@ -160,6 +163,7 @@ class RequestInFlight:
         "position",
         "reached",
         "row",
+        "saved_ns",
         "seed",
         "skipped",
         "steps_left",
@@ -200,11 +204,14 @@ class RequestInFlight:
         self.awake: set[PathStep] = set()
         # Number of times it has pinned each of its key ranges.
         self.pinned = [0] * len(keys)
-        # Completion times of its steps, if it is followed.
+        # Completion times of its steps, and times saved because others waited, if it is followed.
         self.ends_ns: list[int] | None = None
+        self.saved_ns: list[int] | None = None
         self.steps_left = len(path.steps)
 
-    def follow(self, ends_ns: list[int]) -> None:
-        """Start to record the completion times of steps in a list."""
+    def follow(self, ends_ns: list[int], saved_ns: list[int]) -> None:
+        """Start to record the completion times and saved times of steps in lists."""
         ends_ns[:] = [PENDING] * len(self.path.steps)
+        saved_ns[:] = [0] * len(self.path.steps)
         self.ends_ns = ends_ns
+        self.saved_ns = saved_ns

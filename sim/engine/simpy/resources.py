@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
 
+from stripesim.sim.engine.draws import FACTOR_BITS, FACTOR_ONE
 from stripesim.sim.engine.graph import ACQUIRE, ENTER, TURN
 from stripesim.sim.engine.program import SLOWDOWN_UNIT
 from stripesim.sim.engine.simpy.kernel import (
@@ -265,10 +266,22 @@ class Fifo(Queued):
     def serve(self, visit: Visit, *, woken: bool) -> None:
         """Begin a service on an idle server."""
         self.free -= 1
-        demand_ns = visit.demand_ns
+        demand_ns = visit.demand_ns - self.saved_ns(visit.request, visit.step)
         if woken:
             demand_ns += self.wake_ns
         self.begin_service(visit, demand_ns, self.kernel.now_ns)
+
+    def saved_ns(self, request: RequestInFlight, step: PathStep) -> int:
+        """Return the time that a use saves because others wait, scaled by its random factor [ns]."""
+        if not step.position_ns:
+            return 0
+        factors = self.kernel.position_factors
+        queued = min(len(self.queue) // self.capacity, len(factors) - 1)
+        saved_ns = step.position_ns * (FACTOR_ONE - factors[queued]) >> FACTOR_BITS
+        if request.saved_ns is not None:
+            request.saved_ns[step.number] = saved_ns
+        random_ns = self.kernel.random_ns
+        return random_ns(request, step) - random_ns(request, step, saved_ns)
 
     def begin_service(self, visit: Visit, demand_ns: int, since_ns: int) -> None:
         """Begin a service on a server already taken."""
