@@ -58,8 +58,7 @@ class HddModel(MeasuredModel):
     The engine takes :math:`n` from the disk's queue when the read begins, writes included.
 
     Deviation: a long transfer varies more than in reality, but its mean is right. Deviation: writes of
-    clients and all requests of images are not sorted. The log that a commit waits for has its own head (as
-    with a separate log device).
+    clients are not sorted. The log that a commit waits for has its own head (as with a separate log device).
 
     References
     ----------

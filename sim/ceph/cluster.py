@@ -146,11 +146,6 @@ class Models:
     extra_reads: int = 0
     local_reads: bool = False
 
-    @property
-    def sorted_position_ns(self) -> float:
-        """Time to position the head for a read that disks sort [ns], 0 where they sort none: on images."""
-        return 0.0 if self.gateway is None else self.ssd.read_position_ns
-
     def described(self) -> dict[str, MeasuredModel]:
         """Return the models that record the provenance of their numbers, by name."""
         return {

@@ -62,7 +62,8 @@ def test_disks_serve_one_request_per_seek_and_half_turn():
     seek_s = number("hdd-7200", "hdd", "read_mean_seek_ns") * 1e-9
     half_turn_s = number("hdd-7200", "hdd", "rotation_ns") * 0.5e-9
     transfer_s = number("hdd-7200", "hdd", "read_ns_per_byte") * 4096e-9
-    by_hand = 24 / (seek_s + half_turn_s + transfer_s)
+    # When a read ends, those of four other threads wait. The disk reaches the nearest in 0.657 of the time.
+    by_hand = 24 / (0.657 * (seek_s + half_turn_s) + transfer_s)
     # The busiest disk of 24 with 170 placement groups each has some 10 to 25 % more than the mean.
     assert by_hand / 1.4 < iops <= by_hand
     # A disk does 85 reads per second.

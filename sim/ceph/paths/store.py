@@ -147,7 +147,7 @@ def _device_reads(
         device_read_bytes=read_bytes,
         device_read_ops=requests,
     )
-    position_ns = positions * stage.models.sorted_position_ns
+    position_ns = positions * stage.models.ssd.read_position_ns
     if position_ns and not continues:
         stage.graph.sort(step, position_ns)
     return step
