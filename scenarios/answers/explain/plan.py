@@ -296,7 +296,8 @@ def _plan_repair(
     layout = Layout(pool)
     whole_object = OperationBook(pool, book, layout, in_one_graph=True)
     operations = whole_object.operations(group, 0, up_osds)
-    rebuild = next((one for one in operations if one.kind == "rebuild"), None)
+    # A replica that replaces the primary is pulled by it.
+    rebuild = next((one for one in operations if one.kind in ("rebuild", "pull")), None)
     if rebuild is None:
         raise AnswerError(
             Problem(
