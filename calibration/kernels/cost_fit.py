@@ -116,7 +116,8 @@ def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
         key = (row["backend"], row["scheme"], row["op"], row["erasures"])
         if row["verified"] is False:
             raise ValueError(
-                f"kernel fit: {key}: got a wrong result, so its time is meaningless"
+                f"kernel: {row['scheme']}: {row['op']} of backend {row['backend']}: got a wrong result, "
+                "wanted a correct one (the time of a wrong one means nothing)"
             )
         groups.setdefault(key, []).append(row)
     return tuple(_fit_group(key, group) for key, group in groups.items())

@@ -90,9 +90,11 @@ def _check_pools(graph: Steps, conditions: Sequence[Condition]) -> None:
             pools.setdefault(graph.roles[step], []).append((conditions[step], change))
     for role, changes in pools.items():
         if not balanced(changes):
-            net = sum(change for _, change in changes)
+            acquired = sum(change > 0 for _, change in changes)
+            released = len(changes) - acquired
             raise ValueError(
-                f"{graph.name}: acquires and releases do not balance: {{{role}: {net}}}"
+                f"{graph.name}: role {role}: got acquire × {acquired} and release × {released}, "
+                "wanted one release for each acquire, whichever branch a request takes"
             )
 
 

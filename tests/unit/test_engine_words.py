@@ -590,7 +590,7 @@ REFUSED: list[tuple[Callable[[GraphBuilder], int], str]] = [
     (gate_twice, "twice: got .*'enter'"),
     (leave_beside_turn, "leave:.*'turn'"),
     (leave_on_one_side, "^refused: enter: "),
-    (release_on_one_side, "acquires and releases"),
+    (release_on_one_side, "got acquire × 1 and release × 1, wanted"),
     (leave_before_enter, "leave:.*'enter'"),
     (both_sides_at_once, "join: got predecessors"),
     (reply_on_one_side, "wanted"),

@@ -341,6 +341,21 @@ def test_a_repair_reads_k_shards_and_writes_one() -> None:
     assert labelled(timeline, "decode and push")[0].coding_ns > 0
 
 
+@pytest.mark.parametrize("lost_shard", [0, 1, 2])
+def test_each_replica_is_rebuilt_from_one_other(lost_shard: int) -> None:
+    totals = one("repair", "rep:3", 4096, lost_shard=lost_shard).totals()
+    # One replica of 4 KiB is read, and one is written beside its log.
+    assert totals["device_read_bytes"] == 4096
+    assert totals["device_write_bytes"] - totals["device_log_bytes"] == 4096
+
+
+@pytest.mark.parametrize(("op", "state"), [("repair", "healthy"), ("read", "degraded")])
+def test_one_copy_cannot_lose_its_shard(op: str, state: str) -> None:
+    # No spare host brings the data back, so the scheme is at fault.
+    with pytest.raises(AnswerError, match="--scheme: got rep:1"):
+        one(op, "rep:1", state=state, lost_shard=0)
+
+
 def test_of_a_large_object_the_first_round_of_its_repair_is_explained() -> None:
     timeline = one("repair", "rs:6,3", 384 << 20, stripe_unit_bytes=4096)
     # 8 MiB a round, in whole stripes of 24 KiB.

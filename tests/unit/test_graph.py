@@ -118,7 +118,10 @@ def test_refuses_unknown_counters():
 def test_refuses_locks_that_do_not_balance():
     graph = GraphBuilder("a path")
     step = graph.acquire(roles.PG_LOCK, after=[0], label="lock")
-    with pytest.raises(ValueError, match=r"^a path: "):
+    named = (
+        rf"^a path: role {int(roles.PG_LOCK)}: got acquire × 1 and release × 0, wanted"
+    )
+    with pytest.raises(ValueError, match=named):
         graph.finish(reply=step)
     other = graph.release(roles.PRIMARY_WORKER, after=[step], label="another's lock")
     with pytest.raises(ValueError, match=r"^a path: "):

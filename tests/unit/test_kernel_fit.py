@@ -89,8 +89,10 @@ def test_rows_become_one_cost_for_each_operation() -> None:
 
 
 def test_wrong_results_are_not_fitted() -> None:
-    with pytest.raises(ValueError, match="got a wrong result"):
-        fit_rows([row(1000, 1e-6, verified=False)])
+    wrong = row(1000, 1e-6, verified=False)
+    named = f"{wrong['scheme']}: {wrong['op']} of backend {wrong['backend']}: got"
+    with pytest.raises(ValueError, match=named):
+        fit_rows([wrong])
 
 
 @pytest.mark.parametrize(

@@ -275,6 +275,15 @@ def _lost_osd(question: RequestQuestion, pool: Pool, group: int) -> int:
         raise AnswerError(
             Problem(place="--lost-shard", got=str(question.lost_shard), wanted=wanted)
         )
+    if not pool.scheme.can_decode(frozenset({question.lost_shard})):
+        name = pool.scheme.name
+        raise AnswerError(
+            Problem(
+                place="--scheme",
+                got=f"{name}, which loses data with shard {question.lost_shard}",
+                wanted="a scheme that survives the loss of a shard",
+            )
+        )
     return int(pool.cluster.acting[group, question.lost_shard])
 
 
@@ -296,7 +305,8 @@ def _plan_repair(
     layout = Layout(pool)
     whole_object = OperationBook(pool, book, layout, in_one_graph=True)
     operations = whole_object.operations(group, 0, up_osds)
-    rebuild = next((one for one in operations if one.kind == "rebuild"), None)
+    # A replica that replaces the primary is pulled by it.
+    rebuild = next((one for one in operations if one.kind in ("rebuild", "pull")), None)
     if rebuild is None:
         raise AnswerError(
             Problem(
