@@ -865,7 +865,7 @@ def test_a_release_decides_the_queue_that_a_scenario_does_not_name():
 
 
 def test_a_change_that_never_ends_is_followed_at_the_pace_of_all_objects():
-    text = TEXT.replace('drive_bytes = "100GB"', 'drive_bytes = "1.06TB"')
+    text = TEXT.replace('drive_bytes = "100GB"', 'drive_bytes = "1.1TB"')
     text = text.replace('stored_bytes = "100GB"', 'stored_bytes = "10TB"')
     document = rehearse(scenario(text=text))
     (change,) = document["changes"]

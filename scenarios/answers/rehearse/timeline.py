@@ -132,7 +132,11 @@ def timeline_of(
         moving = _moving(sample, scale, courses)
     shares = None
     if sample.fill is not None:
-        shares = _shares(sample, scale, middle_s, moving)
+        fill_s = middle_s.copy()
+        if not is_clean:
+            # What the last backfill fills counts as well.
+            fill_s[-1] = edges_s[-1]
+        shares = _shares(sample, scale, fill_s, moving)
     changes = [
         _moments(sample, scale, index, middle_s, shares)
         for index in range(len(durations_s))
