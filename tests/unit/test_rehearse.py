@@ -864,6 +864,36 @@ def test_a_release_decides_the_queue_that_a_scenario_does_not_name():
     assert [variant.max_backfills_count for variant in more] == [2, 4]
 
 
+def test_a_change_that_never_ends_is_followed_at_the_pace_of_all_objects():
+    text = TEXT.replace('drive_bytes = "100GB"', 'drive_bytes = "1.1TB"')
+    text = text.replace('stored_bytes = "100GB"', 'stored_bytes = "10TB"')
+    document = rehearse(scenario(text=text))
+    (change,) = document["changes"]
+    assert change["duration_s"] is None
+    assert change["crossings"]
+    # A shard of a PG holds 10 TB / 4 / 32 = 78 GB, which take 39 s at 2 GB/s, the rate of a drive.
+    (crossing,) = change["crossings"]
+    assert crossing["time_s"] > 39
+    rebuilt_per_s = document["timeline"]["recovery"]["rebuilt_bytes_per_s"]
+    assert 0 < max(rebuilt_per_s) < 16 * 2e9
+
+
+def test_time_is_stretched_until_the_last_backfill_of_a_change_that_never_ends():
+    row = {
+        "at_s": 2.0,
+        "clean_s": None,
+        "duration_s": None,
+        "backfills": {"pg": [0], "start_s": [4.0], "end_s": [9.0]},
+    }
+    sample = SimpleNamespace(rows=[row], end_ns=12_000_000_000)
+    # 2 s of peering, 100 s instead of 5 s of movement.
+    scale = time_scale(sample, [102.0])
+    assert scale.to_whole([2, 4, 6.5, 9, 12]).tolist() == pytest.approx(
+        [2, 4, 54, 104, 107]
+    )
+    assert scale.is_stretched
+
+
 def test_time_is_stretched_only_where_objects_move():
     row = {
         "at_s": 2.0,

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from stripesim.calibration.ledger.duration_errors import duration_interval
 from stripesim.scenarios.answers.rehearse.backfill_schedule import (
     object_time,
@@ -163,6 +165,35 @@ def _durations_s(
     durations["duration_low_s"] = low_s
     durations["duration_high_s"] = high_s
     return durations
+
+
+def time_of_moves_s(
+    index: int, exact: ExactMovement, run: RehearsalRun, whole: WholePool
+) -> float | None:
+    """Return how long a change moves all objects if the cluster never becomes clean [s].
+
+    The time ends with the last backfill that ends. The schedule consists of the PGs whose backfills end.
+    """
+    if index >= len(run.sample.rows) or not whole.is_sampled(run.sample):
+        return None
+    simulated = run.sample.rows[index]
+    backfills = simulated["backfills"]
+    object_s = object_time(backfills)
+    if object_s is None or is_interrupted(run.sample, whole):
+        return None
+    groups = np.unique(exact.movement.groups).tolist()
+    reserved = zip(
+        groups, reserved_groups(exact, by_log=run.sample.by_log), strict=True
+    )
+    ended = set(backfills["pg"])
+    turns = schedule_s(
+        [backfill for group, backfill in reserved if group in ended],
+        group_s=1.0,
+        slots=run.variant.max_backfills_count,
+    )
+    left_count = whole.group_objects - run.sample.group_objects_count
+    sampled_s = max(backfills["end_s"]) - simulated["at_s"]
+    return float(sampled_s + turns * left_count * object_s.mean)
 
 
 def _parts_s(

@@ -9,6 +9,7 @@ from stripesim.scenarios.answers.rehearse.change_rows import (
     WholePool,
     change_row,
     change_with_settings,
+    time_of_moves_s,
 )
 from stripesim.scenarios.answers.rehearse.change_warnings import (
     copy_warnings,
@@ -27,7 +28,6 @@ from stripesim.scenarios.answers.rehearse.restarts.restart import (
     restart_assumptions,
 )
 from stripesim.scenarios.answers.rehearse.samples import (
-    Sample,
     sample_size,
     simulate_sample,
     stored_objects,
@@ -179,7 +179,7 @@ def _rehearsed(
     return {
         "changes": rows,
         "trade_off": weighed,
-        "timeline": _timeline(first, rows, courses),
+        "timeline": _timeline(movements, runs[0], whole, rows, courses),
         "assumptions": _assumptions(scenario),
         "warnings": movement_warnings(
             scenario,
@@ -231,11 +231,20 @@ def _simulated_runs(
 
 
 def _timeline(
-    sample: Sample, rows: Sequence[dict[str, Any]], courses: Sequence[BackfillCourse]
+    movements: Sequence[ExactMovement],
+    run: RehearsalRun,
+    whole: WholePool,
+    rows: Sequence[dict[str, Any]],
+    courses: Sequence[BackfillCourse],
 ) -> dict[str, Any] | None:
     """Return the timeline of all changes, and add its moments to their rows."""
-    durations_s = [row["duration_s"] for row in rows]
-    timeline = timeline_of(sample, durations_s, courses)
+    durations_s = []
+    for index, (exact, row) in enumerate(zip(movements, rows, strict=True)):
+        duration_s = row["duration_s"]
+        if duration_s is None:
+            duration_s = time_of_moves_s(index, exact, run, whole)
+        durations_s.append(duration_s)
+    timeline = timeline_of(run.sample, durations_s, courses)
     if timeline is None:
         return None
     for row, moments in zip(rows, timeline.pop("changes"), strict=True):

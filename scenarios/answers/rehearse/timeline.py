@@ -1,6 +1,6 @@
 """Follow a rehearsal over time, at the pace of the complete pool: fill, PG states, clients and recovery."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -57,7 +57,11 @@ class BackfillCourse:
 
 
 def time_scale(sample: Sample, durations_s: Sequence[float | None]) -> TimeScale:
-    """Return the scale of a sample whose changes do not overlap."""
+    """Return the scale of a sample whose changes do not overlap.
+
+    `durations_s` is the duration of each change with all objects [s], or, if the cluster never becomes clean,
+    the time until its last backfill ends.
+    """
     knots = [(0.0, 0.0)]
     is_stretched = False
     for row, duration_s in zip(sample.rows, durations_s, strict=False):
@@ -67,18 +71,19 @@ def time_scale(sample: Sample, durations_s: Sequence[float | None]) -> TimeScale
         knots.append((begin_s, begin_whole_s))
         clean_s = row["clean_s"]
         moved = row["backfills"]
-        if clean_s is None or duration_s is None or not moved["pg"]:
+        if duration_s is None or not moved["pg"]:
             if clean_s is not None:
                 knots.append((clean_s, begin_whole_s + clean_s - begin_s))
             continue
         end_whole_s = begin_whole_s + duration_s
         first_s = min(moved["start_s"])
         final_s = max(moved["end_s"])
-        final_whole_s = end_whole_s - (clean_s - final_s)
+        end_s = final_s if clean_s is None else clean_s
+        final_whole_s = end_whole_s - (end_s - final_s)
         knots.append((first_s, begin_whole_s + first_s - begin_s))
         knots.append((final_s, final_whole_s))
-        knots.append((clean_s, end_whole_s))
-        is_stretched |= duration_s > 1.01 * row["duration_s"]
+        knots.append((end_s, end_whole_s))
+        is_stretched |= duration_s > 1.01 * (end_s - begin_s)
     last_s, last_whole_s = knots[-1]
     end_s = max(sample.end_ns / 1e9, last_s)
     knots.append((end_s, last_whole_s + end_s - last_s))
@@ -98,7 +103,7 @@ def timeline_of(
     sample
         A simulation of a part of the pool.
     durations_s
-        Duration of each change with all objects [s].
+        Duration of each change with all objects [s]. See `time_scale`.
     courses
         Shards that each change moves, and the schedule of the complete pool.
 
@@ -116,19 +121,22 @@ def timeline_of(
     if sample.has_overlap:
         return None
     scale = time_scale(sample, durations_s)
-    last_s = max(
-        (row["clean_s"] or sample.end_ns / 1e9 for row in sample.rows), default=0.0
-    )
+    last_s = max((_last_s(sample, row) for row in sample.rows), default=0.0)
     last_s = min(last_s + 0.5, sample.end_ns / 1e9)
     edges_s = np.linspace(0.0, float(scale.to_whole(last_s)), _MOMENTS + 1)
     middle_s = (edges_s[1:] + edges_s[:-1]) / 2
     moving = None
-    is_clean = all(duration_s is not None for duration_s in durations_s)
+    is_clean = all(row["clean_s"] is not None for row in sample.rows)
+    is_clean &= all(duration_s is not None for duration_s in durations_s)
     if scale.is_stretched and is_clean:
         moving = _moving(sample, scale, courses)
     shares = None
     if sample.fill is not None:
-        shares = _shares(sample, scale, middle_s, moving)
+        fill_s = middle_s.copy()
+        if not is_clean:
+            # What the last backfill fills counts as well.
+            fill_s[-1] = edges_s[-1]
+        shares = _shares(sample, scale, fill_s, moving)
     changes = [
         _moments(sample, scale, index, middle_s, shares)
         for index in range(len(durations_s))
@@ -143,6 +151,16 @@ def timeline_of(
         "fill": None if shares is None else _fill(sample, shares),
         "changes": changes,
     }
+
+
+def _last_s(sample: Sample, row: Mapping[str, Any]) -> float:
+    """Return when the cluster is clean, or when its last backfill ends if it never is [s].
+
+    Backfills that never end have no pace in the complete pool.
+    """
+    if row["clean_s"] is not None:
+        return float(row["clean_s"])
+    return max(row["backfills"]["end_s"], default=sample.end_ns / 1e9)
 
 
 @dataclass(frozen=True)
