@@ -215,9 +215,7 @@ def _note(rows: Rows) -> str:
 def _table(rows: Rows, columns: Sequence[_Shown], left_out: int) -> Table:
     notes = _note(rows)
     if left_out:
-        notes += (
-            f"; columns left out: {left_out}, see results.csv or widen the terminal"
-        )
+        notes += f"; columns left out: {left_out}, widen the terminal or see results.csv of --out"
     table = Table(
         box=SIMPLE_HEAD,
         caption=notes,

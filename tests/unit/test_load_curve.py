@@ -31,6 +31,7 @@ from stripesim.scenarios.answers.load.words import (
 from stripesim.scenarios.cells.notes import client_notes
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
+from stripesim.scenarios.show.figures.specification import series_style
 from support.messages import states
 
 # Drives that serve one read at a time, each in exactly 1 ms.
@@ -341,6 +342,15 @@ def test_the_caption_says_what_rings_and_ticks_are(queue_curve):
     # Without a bound, there are no ticks.
     (unbounded,) = load_figures([replace(queue_curve, within=())]).values()
     assert "Ticks" not in unbounded.caption
+
+
+def test_a_scheme_has_the_mark_that_other_figures_of_a_page_give_it(queue_curve):
+    marks = ["rep:2", queue_curve.cell.scheme]
+    (alone,) = load_figures([queue_curve]).values()
+    (beside,) = load_figures([queue_curve], schemes=marks).values()
+    for figure, number in ((alone, 0), (beside, 1)):
+        line = figure.panels[0].layers[0]
+        assert line.style["color"] == series_style(number)["color"]
 
 
 def test_the_sentence_names_the_knee_the_saturation_and_the_bounds(queue_curve):

@@ -36,7 +36,10 @@ _MS: Final = 1e6
 
 
 def draw_load(
-    curves: Sequence[LoadCurve], *, side_by_side: bool = True
+    curves: Sequence[LoadCurve],
+    *,
+    side_by_side: bool = True,
+    schemes: Sequence[str] = (),
 ) -> dict[str, CaptionedFigure]:
     """Draw load curves.
 
@@ -46,38 +49,40 @@ def draw_load(
         Curves of one or more schemes and kinds of request.
     side_by_side
         Draw all kinds in one figure. Otherwise each has its own, which a phone can show.
+    schemes
+        Schemes of other figures beside these, in the order of their marks.
 
     Returns
     -------
     dict
         File stem → figure: ``load``, or ``load-1``, ``load-2``, … of the kinds.
     """
-    return drawn_all(load_figures(curves, side_by_side=side_by_side))
+    return drawn_all(load_figures(curves, side_by_side=side_by_side, schemes=schemes))
 
 
 def load_figures(
-    curves: Sequence[LoadCurve], *, side_by_side: bool = True
+    curves: Sequence[LoadCurve],
+    *,
+    side_by_side: bool = True,
+    schemes: Sequence[str] = (),
 ) -> dict[str, FigureSpec]:
     """Specify the figures of `draw_load`. Curves without a point that the audit accepts are left out."""
     kinds: dict[str, list[LoadCurve]] = {}
-    for curve in (one for one in curves if one.points):
+    shown = [curve for curve in curves if curve.points]
+    for curve in shown:
         kinds.setdefault(request_kind(curve.cell), []).append(curve)
     if not kinds:
         return {}
+    marked = list(dict.fromkeys([*schemes, *(curve.cell.scheme for curve in shown)]))
     if side_by_side or len(kinds) == 1:
-        return {"load": _figure(kinds)}
+        return {"load": _figure(kinds, marked)}
     return {
-        f"load-{number}": _figure({kind: members})
+        f"load-{number}": _figure({kind: members}, marked)
         for number, (kind, members) in enumerate(kinds.items(), 1)
     }
 
 
-def _figure(kinds: dict[str, list[LoadCurve]]) -> FigureSpec:
-    schemes = list(
-        dict.fromkeys(
-            curve.cell.scheme for members in kinds.values() for curve in members
-        )
-    )
+def _figure(kinds: dict[str, list[LoadCurve]], schemes: Sequence[str]) -> FigureSpec:
     columns = min(2, len(kinds))
     width, height = _SIZE_INCHES if columns == 1 else _PAIR_INCHES
     return FigureSpec(

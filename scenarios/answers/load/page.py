@@ -14,15 +14,22 @@ from stripesim.scenarios.show.page.render import Section, figure_blocks, render
 from stripesim.scenarios.show.words import origin_words
 
 
-def load_section(curves: Sequence[LoadCurve], notes: Sequence[str] = ()) -> Section:
-    """Return the section with the load curves and further notes, such as those about clients."""
+def load_section(
+    curves: Sequence[LoadCurve],
+    notes: Sequence[str] = (),
+    schemes: Sequence[str] = (),
+) -> Section:
+    """Return the section with the load curves and further notes, such as those about clients.
+
+    `schemes` have the marks of a page's other figures, in this order.
+    """
     sentences = [note[0].upper() + note[1:] for note in [*notes_of(curves), *notes]]
     return Section(
         "Latency over throughput",
         "load-curves",
         f"Rates from a tenth of saturation to past it. {'. '.join(sentences)}.",
         [],
-        figure_blocks(draw_load(curves, side_by_side=False)),
+        figure_blocks(draw_load(curves, side_by_side=False, schemes=schemes)),
     )
 
 

@@ -111,7 +111,7 @@ def _cost_figure(
     cost_max = plan.cost_max if is_priced else None
     layers = [
         *_front(sized, height),
-        *_marks(sized, height, _schemes(document)),
+        *_marks(sized, height, schemes_of(document)),
         *_ring(document["recommended"], height),
         *_limits(plan.held_bytes, cost_max),
     ]
@@ -261,7 +261,7 @@ def _growth_figure(
     per_year = (plan.growth_bytes_per_day or 0.0) * _DAYS_PER_YEAR
     stored = plan.stored_bytes or 0.0
     full, nearfull = _fill_ratios(growing[0])
-    schemes = _schemes(document)
+    schemes = schemes_of(document)
     layers: list[LayerSpec] = []
     ends = []
     years_most = 0.0
@@ -467,7 +467,7 @@ def _bars_figure(
     intervals: LayerSpec | None = None,
 ) -> FigureSpec:
     """Specify a bar with its value for each candidate below its name, from top to bottom."""
-    schemes = _schemes(document)
+    schemes = schemes_of(document)
     best = document["recommended"]
     names = [
         fill(
@@ -537,7 +537,8 @@ def _is_out(one: CandidateRow) -> bool:
     return any(verdict["state"] == "failed" for verdict in one["verdicts"])
 
 
-def _schemes(document: Mapping[str, Any]) -> list[str]:
+def schemes_of(document: Mapping[str, Any]) -> list[str]:
+    """Return the schemes of a plan in the order of their marks."""
     return list(dict.fromkeys(one["scheme"] for one in document["candidates"]))
 
 

@@ -8,7 +8,11 @@ from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import sentence_of
 from stripesim.scenarios.answers.plan.assumptions import seeds_words
 from stripesim.scenarios.answers.plan.candidates import line_name
-from stripesim.scenarios.answers.plan.figure import candidate_name, draw_plan
+from stripesim.scenarios.answers.plan.figure import (
+    candidate_name,
+    draw_plan,
+    schemes_of,
+)
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
     bytes_text,
@@ -134,7 +138,7 @@ def report_of_plan(
         recommended=best is not None,
         reasons=document["reasons"],
         figures=figure_blocks(draw_plan(scenario.plan, document)),
-        load=load_section(curves) if curves else None,
+        load=load_section(curves, schemes=schemes_of(document)) if curves else None,
         load_sentences=[sentence_of(curve) for curve in curves],
         candidates=Table.of(
             "Candidates",
