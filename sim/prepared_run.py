@@ -207,7 +207,7 @@ def factor_tables(pool: Pool) -> IntArray:
 
 def position_factors(pool: Pool) -> IntArray:
     """Return the factors of the time to position a disk's head, by the length of its queue."""
-    factors = np.array(pool.cluster.models.ssd.position_factors)
+    factors = np.array(pool.cluster.position_factors)
     return np.round(factors * FACTOR_ONE).astype(np.int64)
 
 

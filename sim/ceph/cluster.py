@@ -323,6 +323,17 @@ class Cluster:
         return self._op_shards * self.models.threads.op_threads_per_shard_count
 
     @property
+    def position_factors(self) -> tuple[float, ...]:
+        """Factors of the time to position a disk's head with 0, 1, … further requests per disk in its queue.
+
+        A thread waits for each read. The one whose read has just ended has no other yet, and that of the next
+        read no longer waits in the queue. So of reads, a disk sorts no more.
+        """
+        drive = self.models.ssd
+        waiting = max(0, self.read_threads - drive.servers - 1)
+        return drive.position_factors[: waiting // drive.servers + 1]
+
+    @property
     def groups(self) -> int:
         """Number of placement groups."""
         return len(self.acting)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.sim.ceph import roles
-from stripesim.sim.ceph.clients.objects import READING_OPS, S3Load
+from stripesim.sim.ceph.clients.objects import S3Load
 from stripesim.sim.ceph.clients.workload import (
     Synthetic,
     SyntheticLoops,
@@ -140,13 +140,12 @@ def demands_of(
     servers = _servers(resources)
     demands_ns = np.zeros(len(servers))
     streams_ns = np.zeros(len(servers))
-    factor = _position_factor(pool, mixes)
     for mix in mixes:
         load = getattr(mix.workload, "workload", None)
         if isinstance(load, S3Load):
-            demands_ns += _S3Mix(pool, load, factor).spread(group_weights)
+            demands_ns += _S3Mix(pool, load).spread(group_weights)
             continue
-        planned = _PlannedSample(pool, mix, factor, compiled)
+        planned = _PlannedSample(pool, mix, compiled)
         demands_ns += mix.share * planned.spread(group_weights)
         if mix.groups_at_a_time is not None:
             streams_ns += (
@@ -195,7 +194,7 @@ def requests_in_flight(
     W. J. Gordon, G. F. Newell, "Closed queuing systems with exponential servers", Operations Research 15(2),
     1967.
     """
-    sample = _PlannedSample(pool, mix, _position_factor(pool, [mix]))
+    sample = _PlannedSample(pool, mix)
     demands_ns = sample.spread(group_weights)
     lengths, busiest = _drawn_lengths(
         _loads_of_queues(pool.cluster.resources, demands_ns), total, rng
@@ -302,7 +301,7 @@ def _admitted(
 class _S3Mix:
     """The mean demand of an S3 request, over all operations, sizes and places of objects."""
 
-    def __init__(self, pool: Pool, load: S3Load, position_factor: float) -> None:
+    def __init__(self, pool: Pool, load: S3Load) -> None:
         book = pool.book()
         self._pool = pool
         self._clients = book.bindings.copy()
@@ -326,7 +325,7 @@ class _S3Mix:
                 shares[template] = shares.get(template, 0.0) + share
         for template, share in shares.items():
             self._by_role += share * _role_demands(
-                book, np.array([template]), np.ones(count), False, position_factor
+                pool, book, np.array([template]), np.ones(count), False
             )
         rows = planner.places.rows_of(np.arange(load.slots, dtype=np.int64))
         self._rows = book.bindings[rows]
@@ -348,11 +347,7 @@ class _PlannedSample:
     """A planned sample of one workload: the mean demand by role of a request, for each view of its group."""
 
     def __init__(
-        self,
-        pool: Pool,
-        mix: Mix,
-        position_factor: float,
-        compiled: CompiledGraphs | None = None,
+        self, pool: Pool, mix: Mix, compiled: CompiledGraphs | None = None
     ) -> None:
         book = pool.book()
         self._pool = pool
@@ -363,7 +358,7 @@ class _PlannedSample:
         }
         for workload, share in _directions(mix.workload):
             directed = replace(mix, workload=workload)
-            met = _demands_by_view(pool, book, directed, position_factor, compiled)
+            met = _demands_by_view(pool, book, directed, compiled)
             # The sample may not meet views that few placement groups have.
             mean: FloatArray = np.mean(list(met.values()), axis=0)
             for view in self._by_view:
@@ -483,28 +478,6 @@ class _PlannedSample:
         return by_resource[client_rows[:, roles.CLIENT_TX]]
 
 
-def _position_factor(pool: Pool, mixes: Sequence[Mix]) -> float:
-    """Return the factor of the time to position disks whose queues are as long as they can be.
-
-    Each read has a thread that waits for it. The one whose read has just ended has no other yet, and that of
-    the next read no longer waits in the queue. Writes have no thread, so with them a queue may be any length.
-    """
-    drive = pool.cluster.models.ssd
-    factors = drive.position_factors
-    if any(_writes(mix.workload) for mix in mixes):
-        return factors[-1]
-    waiting = max(0, pool.cluster.read_threads - drive.servers - 1)
-    return factors[min(waiting // drive.servers, len(factors) - 1)]
-
-
-def _writes(workload: Workload | SyntheticLoops) -> bool:
-    """Return False if all requests of a workload are reads."""
-    load = getattr(workload, "workload", None)
-    if isinstance(load, S3Load):
-        return not READING_OPS.issuperset(load.ops)
-    return not isinstance(load, Synthetic) or load.read_fraction < 1
-
-
 def _directions(
     workload: Workload | SyntheticLoops,
 ) -> list[tuple[Workload | SyntheticLoops, float]]:
@@ -525,11 +498,7 @@ def _directions(
 
 
 def _demands_by_view(
-    pool: Pool,
-    book: Book,
-    mix: Mix,
-    position_factor: float,
-    compiled: CompiledGraphs | None,
+    pool: Pool, book: Book, mix: Mix, compiled: CompiledGraphs | None
 ) -> dict[int, FloatArray]:
     """Plan requests of a workload; return the mean demand by role [ns] of those that meet each view."""
     graphs = PoolGraphs(pool, book, compiled=compiled)
@@ -549,35 +518,32 @@ def _demands_by_view(
         view: objects
         / np.count_nonzero(views == view)
         * _role_demands(
-            book,
-            chunk.templates[views == view],
-            shares,
-            mix.stripes_in_flight,
-            position_factor,
+            pool, book, chunk.templates[views == view], shares, mix.stripes_in_flight
         )
         for view in np.unique(views).tolist()
     }
 
 
 def _role_demands(
+    pool: Pool,
     book: Book,
     templates: IntArray,
     delay_shares: FloatArray,
     stripes_in_flight: bool,
-    position_factor: float,
 ) -> FloatArray:
     """Sum the demands by role of requests on these templates [ns].
 
-    `delay_shares` are the shares of requests that the delay of each role takes part in, and `position_factor`
-    is that of `Dynamics.positions_ns`.
+    `delay_shares` are the shares of requests that the delay of each role takes part in. Disks sort queues
+    that are as long as they can be.
     """
     total_ns = np.zeros(book.bindings.shape[1])
+    least = pool.cluster.position_factors[-1]
     indices, counts = np.unique(templates, return_counts=True)
     for index, count in zip(indices.tolist(), counts.tolist(), strict=True):
         for template in _with_spawned(book.templates[index]):
             demands_ns = template.demands_ns.astype(np.float64)
             if template.dynamics is not None:
-                demands_ns -= (1 - position_factor) * template.dynamics.positions_ns
+                demands_ns -= (1 - least) * template.dynamics.positions_ns
             _add_demands(
                 total_ns, template, demands_ns, count, delay_shares, stripes_in_flight
             )

@@ -774,8 +774,8 @@ def test_disks_sort_the_reads_that_wait_at_them() -> None:
     assert alone_ns == pytest.approx(disk.read_ns(4096), rel=0.05)
 
 
-def test_the_bound_of_disks_with_writes_has_the_longest_queue() -> None:
-    # Threads do not wait for their writes, so a disk may have all the commands that it can hold.
+def test_the_bound_of_disks_with_writes_is_kept() -> None:
+    # Waiting writes count in the queue that shortens a read, but it sorts no more than the reads of threads.
     both = scenario(
         'ops = ["get", "put"]\nobject_sizes_bytes = ["4k"]',
         '["rep:3"]',

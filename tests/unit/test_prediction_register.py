@@ -15,8 +15,10 @@ from stripesim.scenarios.answers.predict.register import (
     read_register,
     register_of,
     sealed,
-    tested_on_objects,
     write_register,
+)
+from stripesim.scenarios.answers.predict.register import (
+    tested_on_objects as words_on_objects,
 )
 from stripesim.scenarios.answers.predict.score import score
 from stripesim.scenarios.schema.keys import row_name
@@ -460,7 +462,7 @@ def test_intervals_of_objects_say_how_far_they_are_tested():
         'object_sizes_bytes = ["64k"]\nobjects = 1000\n'
     )
     prediction = predict(asked)
-    said = tested_on_objects()
+    said = words_on_objects()
     assert "latencies of objects are not tested" in said
     assert said in prediction.warnings
     assert said in register_of(prediction)["warnings"]

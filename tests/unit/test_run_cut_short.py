@@ -246,6 +246,7 @@ def test_a_burst_is_not_said_to_have_the_rate_of_a_longer_run():
         "workload.op_shares": [45.0, 55.0],
         "workload.object_sizes_bytes": ["4k", "64k", "1MiB"],
         "workload.size_shares": [50.0, 40.0, 10.0],
+        "workload.requests": 1000,
     }
     text = [f"{key}={json.dumps(value)}" for key, value in sets.items()]
     scenario = api.load_scenario("s3", sets=[*text, 'schemes=["rep:3"]'])

@@ -13,8 +13,6 @@ from stripesim.sim.engine.graph import IntArray
 #: Parts of a PUT or GET of a large object, which follow the operations of a load.
 PART_OPS = ("part", "complete", "range")
 PART, COMPLETE, RANGE = range(3)
-#: Operations of a load that write nothing.
-READING_OPS = frozenset({"get", "head", "list"})
 # Distance of the places of two parts of an object: a prime, so that they are all over the cluster.
 _STEP = 7919
 
