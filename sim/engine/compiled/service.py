@@ -53,9 +53,9 @@ def service_ns(world: World, resource: Any, cell: int) -> int:
     early = np.uint64(number & (1 << STEP_BITS) - 1)
     late = np.uint64(number >> STEP_BITS) << np.uint64(LATE_STEP_BIT)
     word = mixed(clock.seed_state ^ request.draw ^ early ^ late)
-    factor = drawn_factor(world, step.spread & (layout.ON_THREAD - 1), word)
+    factor = drawn_factor(world, step.spread & (layout.SORTED - 1), word)
     demand_ns = step.demand_ns
-    if step.special & layout.SORTED:
+    if step.spread & layout.SORTED:
         demand_ns -= saved_ns(world, resource, cell)
     return int(((demand_ns * factor + FACTOR_HALF) >> FACTOR_BITS) + woken_ns)
 

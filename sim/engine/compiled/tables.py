@@ -208,10 +208,9 @@ class ProgramTables:
         specials["share_class"] = dynamics.classes
         specials["cost"] = dynamics.costs
         specials["position_ns"] = dynamics.positions_ns
-        marks |= np.where(dynamics.positions_ns > 0, layout.SORTED, 0)
-        rows["spread"] += np.where(dynamics.threads >= 0, layout.ON_THREAD, 0).astype(
-            np.int16
-        )
+        kinds = np.where(dynamics.threads >= 0, layout.ON_THREAD, 0)
+        kinds += np.where(dynamics.positions_ns > 0, layout.SORTED, 0)
+        rows["spread"] += kinds.astype(np.int16)
         for step in np.flatnonzero(dynamics.spawns >= 0).tolist():
             spawned = dynamics.spawned[dynamics.spawns[step]]
             self._unresolved.append((self._steps_known + step, spawned))

@@ -65,8 +65,9 @@ FLUSHING = 2
 # Reasons for services to take longer: two threads share a core, or the director.
 PAIRED = 1
 SLOWED = 2
-# Added to the spread of a use that takes longer if its thread had to be woken.
-ON_THREAD = 1 << 8
+# Added to the spread of a use that takes less the more steps wait, or longer if its thread had to be woken.
+SORTED = 1 << 8
+ON_THREAD = 1 << 9
 
 # Flags of a step that uses more than the plain words.
 TAKEN = 1
@@ -76,7 +77,6 @@ SPAWNS = 8
 NAMES_KEYS = 16
 FOLLOWED = 32
 TESTED = 64
-SORTED = 128
 
 # Index of the calendar's root. With 3, the four children of a node share a cache line.
 ROOT = 3
