@@ -178,6 +178,15 @@ def test_without_class_sums_the_total_counts_and_without_any_the_pools(
     assert (use.basis, use.used_bytes) == ("pools", pytest.approx(3 * 2 * 10**12))
 
 
+def test_the_keys_of_a_pool_are_in_use_on_each_copy(tmp_path):
+    document = report(counters={"num_bytes": 10**12, "num_omap_bytes": 2 * 10**11})
+    document.pop("osd_sum_by_class")
+    cluster = import_cluster([write_report(tmp_path, document)])
+    used_bytes = use_by_class(cluster)["hdd"].used_bytes
+    # Three copies of 1 TB of data and 0.2 TB of keys.
+    assert used_bytes == pytest.approx(3 * (10**12 + 2 * 10**11))
+
+
 def test_ceph_df_adds_use_and_counters_to_a_dump(imported, tmp_path):
     document = report()
     stats = {
