@@ -542,6 +542,20 @@ def test_mean_sizes_are_whole_pages_or_sectors(imported, count, kib, size):
     assert load.tables(2**33)["workload"]["ops"] == ["read"]
 
 
+def test_a_pool_of_gateways_is_noted_as_one(tmp_path):
+    document = report(counters={"num_bytes": 10**12})
+    pool = document["osdmap"]["pools"][0]
+    for applications, notes in (({"rbd": {}}, 0), ({"rgw": {}}, 1)):
+        pool["application_metadata"] = applications
+        cluster = import_cluster([write_report(tmp_path, document)])
+        scenarios = (
+            scenario_of(cluster, cluster.pools[0], "map.txt"),
+            scenario_without_map(cluster, cluster.pools[0]),
+        )
+        for scenario in scenarios:
+            assert sum('kind = "s3"' in note for note in scenario.notes) == notes
+
+
 def test_reads_and_writes_of_different_sizes_are_two_loads(imported, tmp_path):
     # 3,000 reads of 8 KiB and 1,000 writes of 64 KiB: three quarters are reads.
     counters = {
