@@ -314,8 +314,8 @@ def pg_choices(cluster: ImportedCluster) -> list[PgChoice]:
 
 
 def pool_bytes(pool: ImportedPool) -> float:
-    """Return the bytes that a pool stores on its OSDs."""
-    return (pool.stored_bytes or 0) * pool.overhead
+    """Return the bytes that a pool stores on its OSDs: data and keys (omap)."""
+    return shard_bytes(pool) * pool.placed.pg_num * pool.placed.size
 
 
 def _pg_choice(cluster: ImportedCluster, pool: ImportedPool, wanted: int) -> PgChoice:

@@ -79,6 +79,7 @@ class ImportedPool:
     osds: tuple[int, ...]  # that the rule places data on, in or out
     min_size: int  # shards below which a placement group serves no clients
     stored_bytes: int | None
+    omap_bytes: int  # keys of one copy: bucket indexes, for example
     allocated_bytes: int | None  # on all OSDs, None if no file has them
     counters: PoolCounters | None
     rate: MeasuredRate | None
@@ -374,6 +375,7 @@ def _pool(
         osds=osds,
         min_size=row.min_size or parse_scheme(scheme).min_size,
         stored_bytes=counters.num_bytes if counters else None,
+        omap_bytes=max(0, counters.num_omap_bytes) if counters else 0,
         allocated_bytes=documents.pool_allocated_bytes.get(placed.id),
         counters=counters,
         rate=documents.pool_rates.get(placed.id),

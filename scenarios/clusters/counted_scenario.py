@@ -13,7 +13,7 @@ from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.problems import MeasuredError, Problem, ScenarioError
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.hardware import Derivation
-from stripesim.scenarios.clusters.pool_workload import common_keys
+from stripesim.scenarios.clusters.pool_workload import common_keys, object_notes
 from stripesim.scenarios.clusters.scenario import (
     ImportedScenario,
     PoolDescription,
@@ -80,6 +80,7 @@ def scenario_without_map(
         "requests": _REQUESTS,
     }
     notes += _size_notes(described)
+    notes += object_notes(pool)
     if _has_upmaps(cluster, pool):
         keys["upmap_max_deviation"] = _UPMAP_MAX_DEVIATION
         notes.append(

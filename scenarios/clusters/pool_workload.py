@@ -89,6 +89,16 @@ class PoolLoad:
         return {"block_sizes_bytes": [format_size(self.mean_bytes)]}
 
 
+def object_notes(pool: ImportedPool) -> list[str]:
+    """Note that a pool of RADOS gateways has the load of an image in its scenario."""
+    if "rgw" not in pool.application.split(", "):
+        return []
+    return [
+        f"pool {pool.placed.name} serves RADOS gateways: the load is their operations, on an image, and not "
+        'the S3 requests of clients. For those, write [cluster.gateways] and a [workload] of kind = "s3"'
+    ]
+
+
 def common_keys(image_bytes: int) -> dict[str, Any]:
     """Return the keys that all loads share, which no file contains."""
     return {

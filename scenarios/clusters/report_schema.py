@@ -447,6 +447,7 @@ class PoolCounters(ReportPart):
     """Counters of a pool since it was created."""
 
     num_bytes: Counter | None = None
+    num_omap_bytes: Change = 0
     num_read: Counter = 0
     num_read_kb: Counter = 0
     num_write: Counter = 0

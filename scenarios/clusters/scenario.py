@@ -43,7 +43,7 @@ from stripesim.scenarios.clusters.hardware import (
     has_mclock_of_reef,
 )
 from stripesim.scenarios.clusters.pool_crush import crush_of_pool
-from stripesim.scenarios.clusters.pool_workload import PoolLoad, load_of
+from stripesim.scenarios.clusters.pool_workload import PoolLoad, load_of, object_notes
 from stripesim.scenarios.clusters.report_schema import printable
 from stripesim.scenarios.clusters.usage import data_by_osd
 from stripesim.scenarios.schema.keys import (
@@ -367,7 +367,7 @@ def scenario_of(
         **described.load.tables(described.image_bytes),
     }
     derived = (*described.derivations, *sizes, *described.load.table_derivations())
-    notes = _placement_notes(cluster, pool, keys)
+    notes = [*_placement_notes(cluster, pool, keys), *object_notes(pool)]
     return ImportedScenario(pool.placed.name, tables, derived, text, tuple(notes))
 
 

@@ -25,7 +25,7 @@ BASIS_TEXT: Final[Mapping[Basis, str]] = {
     "osds": "kb_used of each OSD",
     "class": "kb_used of osd_sum_by_class",
     "cluster": "kb_used of osd_sum",
-    "pools": "num_bytes of pools × their overhead: no file has kb_used",
+    "pools": "num_bytes and num_omap_bytes of pools × their overhead: no file has kb_used",
 }
 
 
@@ -95,12 +95,9 @@ def _use_of_class(
 
 
 def shard_bytes(pool: ImportedPool) -> float:
-    """Return the mean size of one shard of a pool's placement groups [B]."""
-    return (
-        (pool.stored_bytes or 0)
-        * pool.overhead
-        / (pool.placed.pg_num * pool.placed.size)
-    )
+    """Return the mean size of one shard of a pool's placement groups, data and keys (omap) [B]."""
+    data_bytes = (pool.stored_bytes or 0) * pool.overhead / pool.placed.size
+    return (data_bytes + pool.omap_bytes) / pool.placed.pg_num
 
 
 def shards_by_osd(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, int]:

@@ -397,6 +397,21 @@ def test_without_the_bytes_of_groups_they_count_as_equally_full(tmp_path):
     assert "ceph pg dump" in assumptions
 
 
+@pytest.mark.usefixtures("no_pace")
+def test_without_the_bytes_of_groups_the_keys_of_a_pool_move_too(tmp_path):
+    # A bucket index: 64 groups, no data, and 64 MB of keys in each copy.
+    (path, _) = documents(tmp_path, kb_used=0)
+    content = json.loads(path.read_text())
+    content["pool_stats"] = [
+        {"poolid": 1, "stat_sum": {"num_bytes": 0, "num_omap_bytes": 64 * 10**6}}
+    ]
+    path.write_text(json.dumps(content))
+    document = failures_of(import_cluster([path]))
+    assert set(row_of(document, "osd.7")["moves"]["bytes"]) == {10**6}
+    assumptions = " ".join(document["before_failure"]["assumptions"])
+    assert "ceph pg dump" in assumptions
+
+
 def test_what_a_pool_allocates_counts_and_not_what_it_stores():
     pool = PlacedPool(
         id=1, name="p", kind="replicated", size=2, pg_num=4, pgp_num=4, rule=0

@@ -178,6 +178,15 @@ def test_without_class_sums_the_total_counts_and_without_any_the_pools(
     assert (use.basis, use.used_bytes) == ("pools", pytest.approx(3 * 2 * 10**12))
 
 
+def test_the_keys_of_a_pool_are_in_use_on_each_copy(tmp_path):
+    document = report(counters={"num_bytes": 10**12, "num_omap_bytes": 2 * 10**11})
+    document.pop("osd_sum_by_class")
+    cluster = import_cluster([write_report(tmp_path, document)])
+    used_bytes = use_by_class(cluster)["hdd"].used_bytes
+    # Three copies of 1 TB of data and 0.2 TB of keys.
+    assert used_bytes == pytest.approx(3 * (10**12 + 2 * 10**11))
+
+
 def test_ceph_df_adds_use_and_counters_to_a_dump(imported, tmp_path):
     document = report()
     stats = {
@@ -531,6 +540,20 @@ def test_mean_sizes_are_whole_pages_or_sectors(imported, count, kib, size):
     load = load_of(cluster, cluster.pools[0])
     assert (load.read_bytes, load.write_bytes, load.read_fraction) == (size, None, 1.0)
     assert load.tables(2**33)["workload"]["ops"] == ["read"]
+
+
+def test_a_pool_of_gateways_is_noted_as_one(tmp_path):
+    document = report(counters={"num_bytes": 10**12})
+    pool = document["osdmap"]["pools"][0]
+    for applications, notes in (({"rbd": {}}, 0), ({"rgw": {}}, 1)):
+        pool["application_metadata"] = applications
+        cluster = import_cluster([write_report(tmp_path, document)])
+        scenarios = (
+            scenario_of(cluster, cluster.pools[0], "map.txt"),
+            scenario_without_map(cluster, cluster.pools[0]),
+        )
+        for scenario in scenarios:
+            assert sum('kind = "s3"' in note for note in scenario.notes) == notes
 
 
 def test_reads_and_writes_of_different_sizes_are_two_loads(imported, tmp_path):

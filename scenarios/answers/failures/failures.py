@@ -304,7 +304,8 @@ def _assumptions(
     uncounted = [
         pool.placed.name
         for pool in cluster.pools
-        if pool.placed.id not in cluster.group_data and pool.stored_bytes
+        if pool.placed.id not in cluster.group_data
+        and (pool.stored_bytes or pool.omap_bytes)
     ]
     if uncounted:
         sizes = (

@@ -199,9 +199,10 @@ def _even_data(pool: ImportedPool) -> GroupData:
     """Return the data of a pool, equal in all groups."""
     count = pool.placed.pg_num
     mean_bytes = round((pool.stored_bytes or 0) / count)
+    mean_omap_bytes = round(pool.omap_bytes / count)
     return GroupData(
         stored_bytes=np.full(count, mean_bytes, dtype=np.int64),
-        omap_bytes=np.zeros(count, dtype=np.int64),
+        omap_bytes=np.full(count, mean_omap_bytes, dtype=np.int64),
         has_whole_log=np.zeros(count, dtype=np.bool_),
     )
 
