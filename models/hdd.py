@@ -138,26 +138,24 @@ class HddModel(MeasuredModel):
     @cached_property
     def position_factors(self) -> tuple[float, ...]:
         """Factors of `read_position_ns` with 0, 1, … further requests in the queue, as (3) has it."""
-        counts = range(1, QUEUE_MAX + 1)
-        return tuple(self._position_ns(each) / self.read_position_ns for each in counts)
-
-    def _position_ns(self, count: int) -> float:
-        """Return the mean time to position the head for the first of `count` random reads [ns]."""
-        if count == 1:
-            return self.read_position_ns
         positions = (np.arange(_QUEUE_POINTS) + 0.5) / _QUEUE_POINTS
         stroke_ns = self.read_mean_seek_ns - self.read_track_seek_ns
         stroke_ns /= MEAN_ROOT_DISTANCE
         longest_ns = self.read_track_seek_ns + stroke_ns + self.rotation_ns
         times_ns = (np.arange(_QUEUE_TIMES) + 0.5) / _QUEUE_TIMES * longest_ns
-        means_ns = []
-        for head in positions:
+        # 1 − F by head and time
+        left = np.empty((_QUEUE_POINTS, _QUEUE_TIMES))
+        for row, head in zip(left, positions, strict=True):
             distance = np.abs(positions - head)
             seeks_ns = self.read_track_seek_ns + stroke_ns * np.sqrt(distance)
             turned = (times_ns[:, None] - seeks_ns) / self.rotation_ns
-            reached = np.clip(turned, 0, 1).mean(axis=1)
-            means_ns.append(((1 - reached) ** count).mean() * longest_ns)
-        return float(np.mean(means_ns))
+            row[:] = 1 - np.clip(turned, 0, 1).mean(axis=1)
+        factors = [1.0]
+        all_left = left
+        for _ in range(1, QUEUE_MAX):
+            all_left = all_left * left
+            factors.append(float(all_left.mean() * longest_ns / self.read_position_ns))
+        return tuple(factors)
 
     def blocks_bytes(self, size_bytes: int) -> int:
         """Round a size up to whole blocks [B]."""

@@ -541,13 +541,18 @@ def _role_demands(
     indices, counts = np.unique(templates, return_counts=True)
     for index, count in zip(indices.tolist(), counts.tolist(), strict=True):
         for template in _with_spawned(book.templates[index]):
-            demands_ns = template.demands_ns.astype(np.float64)
-            if template.dynamics is not None:
-                demands_ns -= (1 - least) * template.dynamics.positions_ns
-            _add_demands(
-                total_ns, template, demands_ns, count, delay_shares, stripes_in_flight
-            )
+            shortest = _shortened(template, least)
+            _add_demands(total_ns, shortest, count, delay_shares, stripes_in_flight)
     return total_ns
+
+
+def _shortened(template: Template, position_factor: float) -> Template:
+    """Return a template with the demands that its sorted steps have at this factor."""
+    if template.dynamics is None or position_factor == 1:
+        return template
+    saved_ns = (1 - position_factor) * template.dynamics.positions_ns
+    demands_ns = np.rint(template.demands_ns - saved_ns).astype(np.int64)
+    return replace(template, demands_ns=demands_ns)
 
 
 def _with_spawned(template: Template) -> Iterator[Template]:
@@ -564,20 +569,19 @@ def _with_spawned(template: Template) -> Iterator[Template]:
 def _add_demands(
     total_ns: FloatArray,
     template: Template,
-    demands_ns: FloatArray,
     count: int,
     delay_shares: FloatArray,
     stripes_in_flight: bool,
 ) -> None:
     """Add the demands by role of requests on one template [ns]."""
-    ends_ns = _ends_without_waits(template, demands_ns, delay_shares, stripes_in_flight)
+    ends_ns = _ends_without_waits(template, delay_shares, stripes_in_flight)
     for step, word in enumerate(template.words.tolist()):
         end_ns = ends_ns[step]
         role = template.roles[step]
         if end_ns is None or role < 0:
             continue
         if word == USE:
-            total_ns[role] += count * demands_ns[step]
+            total_ns[role] += count * template.demands_ns[step]
         elif word == ACQUIRE:
             # The sum of release times minus acquire times is the holding time, however they pair up.
             total_ns[role] -= count * end_ns
@@ -586,10 +590,7 @@ def _add_demands(
 
 
 def _ends_without_waits(
-    template: Template,
-    demands_ns: FloatArray,
-    delay_shares: FloatArray,
-    stripes_in_flight: bool,
+    template: Template, delay_shares: FloatArray, stripes_in_flight: bool
 ) -> list[float | None]:
     """Return the completion time of each step without queueing [ns], or None for steps that do not run."""
     # Completion times of the predecessors that have run.
@@ -599,7 +600,7 @@ def _ends_without_waits(
     for step in range(template.steps):
         end_ns = _start_ns(template, step, arrivals_ns[step])
         if end_ns is not None and template.words[step] in (USE, DELAY):
-            end_ns += _mean_duration_ns(template, step, demands_ns, delay_shares)
+            end_ns += _mean_duration_ns(template, step, delay_shares)
         ends_ns.append(end_ns)
         if end_ns is None:
             continue
@@ -608,11 +609,9 @@ def _ends_without_waits(
     return ends_ns
 
 
-def _mean_duration_ns(
-    template: Template, step: int, demands_ns: FloatArray, delay_shares: FloatArray
-) -> float:
+def _mean_duration_ns(template: Template, step: int, delay_shares: FloatArray) -> float:
     """Return the demand of a step, of a delay that some requests skip their mean [ns]."""
-    demand_ns = float(demands_ns[step])
+    demand_ns = float(template.demands_ns[step])
     role = int(template.roles[step])
     if template.words[step] == DELAY and role >= 0:
         demand_ns *= float(delay_shares[role])

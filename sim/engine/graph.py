@@ -307,10 +307,13 @@ def _chained_dynamics(first: Template, second: Template) -> Dynamics:
     """Join the dynamics of two paths, of which one may have none."""
     before = first.dynamics or _plain_dynamics(first.steps)
     after = second.dynamics or _plain_dynamics(second.steps)
-    same = ("merges", "tests", "keys", "yes_counts", "once", "classes", "costs")
+    same = (
+        *("merges", "tests", "keys", "yes_counts"),
+        *("once", "classes", "costs", "positions_ns"),
+    )
     columns: dict[str, Any] = {
         column: np.concatenate([getattr(before, column), getattr(after, column)])
-        for column in (*same, "positions_ns")
+        for column in same
     }
     shifts = {
         "tickets": first.steps,

@@ -182,12 +182,12 @@ def test_the_critical_path_leads_through_the_step_that_completed_the_quorum() ->
 
 
 def test_without_queues_a_join_starts_with_the_last_step_that_it_waits_for() -> None:
-    def ends_of(path: Template) -> list[float | None]:
-        return _ends_without_waits(path, path.demands_ns * 1.0, ALWAYS, False)
-
-    assert ends_of(quorum(2, 300, 100, 200)) == [0, 300, 100, 200, 200]
-    early = ends_of(hedged(50, 40, 10))
-    late = ends_of(hedged(50, 500, 10))
+    ends_ns = _ends_without_waits(
+        quorum(2, 300, 100, 200), ALWAYS, stripes_in_flight=False
+    )
+    assert ends_ns == [0, 300, 100, 200, 200]
+    early = _ends_without_waits(hedged(50, 40, 10), ALWAYS, stripes_in_flight=False)
+    late = _ends_without_waits(hedged(50, 500, 10), ALWAYS, stripes_in_flight=False)
     # The reply is the last step, the second read the fourth.
     assert (early[4], early[-1]) == (None, 40)
     assert (late[4], late[-1]) == (60, 60)
