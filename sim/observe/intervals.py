@@ -188,15 +188,19 @@ _BATCHES = (160, 80)
 _BATCHES_MIN = 20
 # Fewest moments of completion in a batch. A client that issues in bursts has few.
 _MOMENTS_MIN = 4
-# Least length of a batch, over the mean latency of the requests in flight at a random moment.
-_LATENCIES_MIN = 2
+# Least length of a batch, over the mean latency of the requests in flight at a random moment. An open loop
+# remembers for longer: its queues grow and shrink by chance, while a closed loop has a constant number of
+# requests. With these lengths, intervals hold the mean of runs of 400,000 requests in 19 of 20 runs of 2,000
+# to 20,000 (open loops at 0.3 to 0.9 of saturation: 0.93; closed loops of 1 to 128: 0.96).
+_LATENCIES_MIN_CLOSED = 2
+_LATENCIES_MIN_OPEN = 6
 # Below this ratio of the variances from few long and many short batches, neighbouring batches
 # compensate for one another. With 20 independent batches, 1 run in 60 falls below it.
 _SHRUNK_BELOW = 0.4
 
 
 def batches_of(
-    times_ns: Floats, latencies_ns: Floats, start_ns: float
+    times_ns: Floats, latencies_ns: Floats, start_ns: float, *, is_closed: bool
 ) -> tuple[Floats, np.ndarray]:
     r"""Cut completions into batches.
 
@@ -211,6 +215,8 @@ def batches_of(
         Latency of each of these requests [ns], shape (n,).
     start_ns
         Start of the first batch [ns].
+    is_closed
+        True for a closed loop, whose batches may be shorter.
 
     Returns
     -------
@@ -224,7 +230,7 @@ def batches_of(
     -----
     A request delays others for as long as it is in flight, and so ties batches together. A request seen in
     flight at a random moment has a mean latency of :math:`E[L^2] / E[L]`, which rare long ones decide. A
-    batch lasts at least twice as long. The correlation of neighbours does not show this: 20 batches within a
+    batch lasts at least twice as long in a closed loop, and six times in an open one. The correlation of neighbours does not show this: 20 batches within a
     few such latencies may all be free of a slow request, and agree on a rate that is too high.
     """
     is_last = np.ones(len(times_ns), dtype=bool)
@@ -233,7 +239,8 @@ def batches_of(
     count = next((count for count in _BATCHES if len(ends) >= count * _MOMENTS_MIN), 0)
     if count:
         in_flight_ns = float((latencies_ns**2).sum() / latencies_ns.sum())
-        count_max = (times_ns[-1] - start_ns) / (_LATENCIES_MIN * in_flight_ns)
+        latencies_min = _LATENCIES_MIN_CLOSED if is_closed else _LATENCIES_MIN_OPEN
+        count_max = (times_ns[-1] - start_ns) / (latencies_min * in_flight_ns)
         while count > count_max:
             count //= 2
     if count < _BATCHES_MIN:
@@ -264,9 +271,11 @@ def ratio_interval(totals: Floats, sizes: Floats) -> Interval:
     batches are shorter than its memory. Negative correlation arises if completions of one batch
     are missing in the next, as at a server that is always busy, whose rate is far more certain
     than batches suggest. Batches are doubled in length until no correlation of neighbours is seen at that
-    length and at all longer ones. A positive correlation :math:`\varphi` that is too weak to be seen widens
-    the interval by :math:`\sqrt{(1 + \varphi) / (1 - \varphi)}`, as in a first-order autoregressive process.
-    If the variance of the mean shrinks with their length, no interval is given.
+    length and at all longer ones, and the widest interval of these lengths counts. A positive correlation
+    :math:`\varphi` that is too weak to be seen widens an interval by
+    :math:`\sqrt{(1 + \varphi) / (1 - \varphi)}`, as in a first-order autoregressive process. Its estimate from
+    :math:`n` batches is too low by about :math:`1 / n`. If the variance of the mean shrinks with their length,
+    no interval is given.
 
     References
     ----------
@@ -278,25 +287,32 @@ def ratio_interval(totals: Floats, sizes: Floats) -> Interval:
     if sizes.sum() > 0:
         mean = float(totals.sum() / sizes.sum())
     residuals = totals - mean * sizes
-    good: Floats | None = None
+    # Half widths at the lengths whose batches, and all longer ones, show no correlation.
+    halves: list[float] = []
     first = _variance_of_sum(residuals)
     while len(residuals) >= _BATCHES_MIN:
-        if abs(_correlation(residuals)) > 2 / sqrt(len(residuals)):
-            good = None
-        elif good is None:
-            good = residuals
+        correlation = _correlation(residuals)
+        if abs(correlation) > 2 / sqrt(len(residuals)):
+            halves.clear()
+        else:
+            halves.append(_half_of_sum(residuals, correlation))
         last = _variance_of_sum(residuals)
         residuals = residuals.reshape(-1, 2).sum(axis=1)
-    if good is None or mean <= 0 or last < _SHRUNK_BELOW * first:
+    if not halves or mean <= 0 or last < _SHRUNK_BELOW * first:
         return Interval(mean, None, None)
-    count = len(good)
-    correlation = max(0.0, _correlation(good))
-    deviation = good.std(ddof=1) * sqrt((1 + correlation) / (1 - correlation))
-    error = student_quantile(count - 1) * deviation / sqrt(count)
-    half = float(error / (sizes.sum() / count))
+    half = max(halves) / float(sizes.sum())
     if half >= mean:
         return Interval(mean, None, None)
     return Interval(mean, mean - half, mean + half)
+
+
+def _half_of_sum(values: Floats, correlation: float) -> float:
+    """Return half of the interval of the sum of batches, whose neighbours are correlated."""
+    count = len(values)
+    correlation = max(0.0, correlation + 1 / count)
+    widening = sqrt((1 + correlation) / (1 - correlation))
+    deviation = float(values.std(ddof=1)) * sqrt(count)
+    return student_quantile(count - 1) * deviation * widening
 
 
 def _variance_of_sum(values: Floats) -> float:

@@ -285,13 +285,8 @@ def describe(
     if window is None:
         return row
     # No part of a saturated run represents another, since its queue grows throughout.
-    row = _measured(
-        row,
-        requested,
-        window,
-        timeout_ns=scope.timeout_ns,
-        has_intervals=is_drawn and not offered.is_saturated,
-    )
+    has_intervals = is_drawn and not offered.is_saturated
+    row = _measured(row, scope, window, has_intervals=has_intervals)
     row = _with_amplification(row, requested, counted)
     cores = int(cluster.cores.sum())
     return replace(
@@ -325,14 +320,10 @@ def _with_amplification(
 
 
 def _measured(
-    row: ResultRow,
-    requested: ClientRequests,
-    window: Window,
-    *,
-    timeout_ns: int,
-    has_intervals: bool,
+    row: ResultRow, scope: RowScope, window: Window, *, has_intervals: bool
 ) -> ResultRow:
-    """Return a row with the rates and latencies of its window. Requests fail after a timeout [ns]."""
+    """Return a row with the rates and latencies of its window."""
+    requested = scope.requested
     done = requested.done
     order = np.argsort(requested.completed_ns[done], kind="stable")
     times = requested.completed_ns[done][order].astype(np.float64)
@@ -349,7 +340,7 @@ def _measured(
         iops = float(inside.sum() / span_s)
         throughput = float(lengths[inside].sum() / span_s)
         in_flight = requested.in_flight_mean(
-            window.start_ns, window.end_ns, timeout_ns=timeout_ns
+            window.start_ns, window.end_ns, timeout_ns=scope.timeout_ns
         )
     row = replace(
         row,
@@ -364,25 +355,26 @@ def _measured(
     )
     if not has_intervals:
         return row
-    return _with_intervals(
-        row, times[inside], lengths[inside], latencies[inside], window.start_ns
+    spans_ns, starts = batches_of(
+        times[inside], latencies[inside], window.start_ns, is_closed=scope.is_closed
     )
+    if not len(starts):
+        return row
+    return _with_intervals(row, lengths[inside], latencies[inside], spans_ns, starts)
 
 
 def _with_intervals(
     row: ResultRow,
-    times: Floats,
     lengths: Floats,
     latencies: Floats,
-    start_ns: float,
+    spans_ns: Floats,
+    starts: IntArray,
 ) -> ResultRow:
     """Return a row with the intervals of throughput and mean latency, as far as batches give them.
 
     Little's law ties the two in a closed loop, so without an interval of throughput there is none of latency.
+    The batches have these spans [ns] and first requests.
     """
-    spans_ns, starts = batches_of(times, latencies, start_ns)
-    if not len(starts):
-        return row
     throughput = _ends(
         row.throughput_bytes_per_s, np.add.reduceat(lengths * 1e9, starts), spans_ns
     )
@@ -391,7 +383,7 @@ def _with_intervals(
     row = replace(
         row, throughput_ci_low=throughput[0], throughput_ci_high=throughput[1]
     )
-    counts = np.diff(np.r_[starts, len(times)]).astype(np.float64)
+    counts = np.diff(np.r_[starts, len(lengths)]).astype(np.float64)
     latency = _ends(row.latency_mean_ns, np.add.reduceat(latencies, starts), counts)
     if latency is None:
         return row

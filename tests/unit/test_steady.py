@@ -141,8 +141,8 @@ def test_correlation_that_batches_do_not_show_widens_the_interval(memory):
             given += 1
             covered += found.low <= 100 <= found.high
     assert given > 450
-    # Without the wider interval, 89, 86 and 84 % cover.
-    assert covered / given > 0.895
+    # Without the wider interval, 89, 86 and 84 % cover; from the shortest batches alone, up to 91 %.
+    assert covered / given > 0.915
 
 
 def test_half_of_an_interval_is_half_of_its_width():

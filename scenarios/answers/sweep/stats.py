@@ -139,6 +139,9 @@ def _mean(name: str, column: Sequence[float | None]) -> dict[str, float | None]:
     elif values:
         interval = student_interval(values)
         mean |= {name: interval.mean, low: interval.low, high: interval.high}
+        if interval.low is not None and min(values) >= 0:
+            # Few replications that differ much would reach below 0, where no rate or latency is.
+            mean[low] = max(0.0, interval.low)
     return mean
 
 
