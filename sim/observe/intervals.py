@@ -230,8 +230,9 @@ def batches_of(
     -----
     A request delays others for as long as it is in flight, and so ties batches together. A request seen in
     flight at a random moment has a mean latency of :math:`E[L^2] / E[L]`, which rare long ones decide. A
-    batch lasts at least twice as long in a closed loop, and six times in an open one. The correlation of neighbours does not show this: 20 batches within a
-    few such latencies may all be free of a slow request, and agree on a rate that is too high.
+    batch lasts at least twice as long in a closed loop, and six times in an open one. The correlation of
+    neighbours does not show this: 20 batches within a few such latencies may all be free of a slow request,
+    and agree on a rate that is too high.
     """
     is_last = np.ones(len(times_ns), dtype=bool)
     is_last[:-1] = times_ns[1:] != times_ns[:-1]
@@ -273,9 +274,9 @@ def ratio_interval(totals: Floats, sizes: Floats) -> Interval:
     than batches suggest. Batches are doubled in length until no correlation of neighbours is seen at that
     length and at all longer ones, and the widest interval of these lengths counts. A positive correlation
     :math:`\varphi` that is too weak to be seen widens an interval by
-    :math:`\sqrt{(1 + \varphi) / (1 - \varphi)}`, as in a first-order autoregressive process. Its estimate from
-    :math:`n` batches is too low by about :math:`1 / n`. If the variance of the mean shrinks with their length,
-    no interval is given.
+    :math:`\sqrt{(1 + \varphi) / (1 - \varphi)}`, as in a first-order autoregressive process. Its estimate
+    from :math:`n` batches is too low by about :math:`1 / n`. If the variance of the mean shrinks with their
+    length, no interval is given.
 
     References
     ----------

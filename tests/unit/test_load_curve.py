@@ -512,6 +512,26 @@ def test_a_rate_misjudged_once_does_not_end_a_curve():
     assert curve.knee_iops is not None
 
 
+def slow_to_settle(run):
+    """Measure a queue of 900 requests/s above half of which the latency grows in a run of 1,000 requests."""
+    offered = sum(run.rates_per_s) or 900.0
+    measured = queue(offered, 900.0, rises=offered > 900.0)
+    if 450 < offered <= 900 and run.requests <= 1000:
+        # By less than what would end the curve, and equally under both seeds but for a trace.
+        growth = 1.1 + 0.001 * (run.scenario.seed % 2)
+        return replace(measured, growth=growth)
+    return measured
+
+
+def test_a_point_whose_latency_still_grows_a_little_runs_for_longer():
+    curve = curve_of(ONE_DRIVE, slow_to_settle)
+
+    below = [point for point in curve.points if not point.is_past_saturation]
+    assert all(point.is_steady for point in below)
+    requests = {point.offered_iops <= 450: point.requests for point in below}
+    assert requests == {True: 1000, False: 3000}
+
+
 def test_a_rate_misjudged_once_does_not_end_the_search_for_saturation():
     # The search stops at a bracket of 2 %.
     curve = misjudged_curve(TWINS, 100 * PER_S)

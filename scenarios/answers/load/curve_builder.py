@@ -81,6 +81,8 @@ _SERVED_MIN: Final = 0.99
 GROWTH_MAX: Final = 1.15
 # The same of the 99th percentile.
 _TAIL_GROWTH_MAX: Final = 1.3
+# The same of either, above which a run is too short for its latencies, but still shows whether they settle.
+_SETTLED_GROWTH_MAX: Final = 1.05
 # Ratio of the ends of the bracket where a search for saturation stops, and most steps.
 _BRACKET: Final = 1.02
 _SEARCH_STEPS_MAX: Final = 12
@@ -112,7 +114,7 @@ class CurveSettings(NamedTuple):
         and 99th percentile are known that well.
     requests
         Requests of each run [count]. Default: 6,000 to 20,000, by the number of OSDs, and 2,000 with kind s3.
-        Runs near and past saturation have three times as many, or nine if the latency still rises.
+        Runs whose latency grows by 5 % or more and those past saturation have three times as many, or nine.
     points_max
         Points of each curve [count].
     unchecked
@@ -173,13 +175,18 @@ class _Rate(NamedTuple):
     def is_steady(self) -> bool:
         """True unless the latency rises through the window, or arrivals are not served."""
         served = _mean([one.iops / one.offered_iops for one in self.measured])
-        if served < _SERVED_MIN:
-            return False
-        rises = _rises([one.growth for one in self.measured], GROWTH_MAX)
-        tail_rises = _rises(
-            [one.tail_growth for one in self.measured], _TAIL_GROWTH_MAX
-        )
-        return not (rises or tail_rises)
+        return served >= _SERVED_MIN and not self._rises(GROWTH_MAX, _TAIL_GROWTH_MAX)
+
+    @property
+    def is_settled(self) -> bool:
+        """True if the run is so long that its start from an idle cluster no longer lowers its latencies."""
+        return not self._rises(_SETTLED_GROWTH_MAX, _SETTLED_GROWTH_MAX)
+
+    def _rises(self, growth_max: float, tail_growth_max: float) -> bool:
+        """Return True if the mean latency or the 99th percentile grows through the window by more."""
+        growths = [one.growth for one in self.measured]
+        tail_growths = [one.tail_growth for one in self.measured]
+        return _rises(growths, growth_max) or _rises(tail_growths, tail_growth_max)
 
 
 @dataclass
@@ -448,7 +455,7 @@ class CurveBuilder:
             below = [one.requests for one in self.rates if one.per_s < per_s]
             longer = max(below, default=self.requests) // self.requests
             rate = yield from self._measure(shares, per_s, longer=longer)
-            while not rate.is_steady and longer < _LONGER_MAX:
+            while longer < _LONGER_MAX and not (rate.is_steady and rate.is_settled):
                 longer *= _LONGER
                 rate = yield from self._measure(shares, per_s, longer=longer)
             rate = yield from self._confirm(shares, rate)
