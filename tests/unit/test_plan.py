@@ -141,6 +141,22 @@ def test_a_candidate_in_a_closed_loop_that_is_too_short_says_so(
     assert [states(line, words) for line in one["warnings"]] == [True] * bool(words)
 
 
+@pytest.mark.parametrize("growing", [1, 2])
+def test_a_candidate_whose_latency_grows_through_most_runs_says_so(
+    monkeypatch, growing
+):
+    # Given two replications, the latencies of one or both of which grow
+    worst = candidate_runs._WorstCells(200.0, 200.0, False, None, 1e6, 0.0)
+    grows = worst._replace(growing_cells=("a cell",))
+    runs = iter([grows] * growing + [worst] * (2 - growing))
+    monkeypatch.setattr(candidate_runs, "_worst", lambda *_, **__: next(runs))
+    sets = ["plan.hosts=[7]", "schemes=['rs:4,2']"]
+    (one,) = make_plan(parse_scenario(TEXT, sets=sets)).document["candidates"]
+    words = "a cell: the latency grows ... compare workload.requests = 4000"
+    of_growth = [line for line in one["warnings"] if states(line, words)]
+    assert len(of_growth) == (growing == 2)
+
+
 def test_warnings_are_about_the_load_at_the_rate_that_is_asked_for():
     # At a rate arrivals go by the clock: a queue depth far outside the range plays no part.
     deep = TEXT.replace("requests = 400", "requests = 400\nqueue_depth = 9999")

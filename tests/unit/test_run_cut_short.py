@@ -314,6 +314,42 @@ def test_one_warning_names_all_rows_whose_quantiles_may_change():
     assert of_kv[0].startswith("rows past saturation: most requests wait for the")
 
 
+#: RS(4,2) on eight OSDs, which write 46,000 times a second at most.
+OPEN_WRITES = {
+    "schemes": ["rs:4,2"],
+    "workload.ops": ["write"],
+    "workload.kind": "open",
+    "workload.clients": 16,
+    "workload.rate_per_s": 41_500,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "warned"),
+    [
+        # 2,000 requests: their latency is 23 % below that of a run 200 times as long.
+        ({}, True),
+        ({"workload.rate_per_s": 14_000}, False),
+        ({"workload.rate_per_s": 37_000, "workload.requests": 20_000}, False),
+    ],
+    ids=["short", "low load", "long"],
+)
+def test_an_open_loop_that_is_too_short_for_its_load_says_so(changes, warned):
+    sets = {**OPEN_WRITES, **changes}
+    result = api.run("quickstart", sets=sets, costs=False)
+    lines = [line for line in result.warnings if "latency grows" in line]
+    assert len(lines) == warned
+    if warned:
+        (line,) = lines
+        assert line.startswith("rs:4,2 write rand 4KiB: the latency grows by over 10 %")
+        assert line.endswith("compare workload.requests = 20000")
+        del sets["workload.clients"]
+        over = {"workload.clients": [15, 16]}
+        swept = api.sweep("quickstart", sets=sets, over=over)
+        (line,) = (line for line in swept.warnings if "latency grows" in line)
+        assert line.startswith("rows of open loops: the latency grows by over 10 %")
+
+
 def test_a_bounded_run_is_compared_with_one_of_another_duration():
     bounded = TINY.replace("requests = 50", "duration_s = 0.01")
 

@@ -1,5 +1,6 @@
 """Simulate a candidate under several seeds, and judge its rates, latencies, rebuild and durability."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -12,7 +13,13 @@ from stripesim.scenarios.answers.durability.durability import (
 from stripesim.scenarios.answers.plan.candidates import Candidate, Verdict
 from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import BURST, length_warnings, slow_class
+from stripesim.scenarios.cells.notes import (
+    BURST,
+    growth_warnings,
+    latency_grows,
+    length_warnings,
+    slow_class,
+)
 from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.forms.capacity import Drives, drives_of
 from stripesim.scenarios.forms.rebuild import (
@@ -59,6 +66,8 @@ class _WorstCells(NamedTuple):
 
     # Cells whose p99 depends on the length of the run, each with the class of resources that it waits for.
     slow_cells: tuple[tuple[str, str], ...] = ()
+    # Cells whose latency grows through the run.
+    growing_cells: tuple[str, ...] = ()
 
 
 class SimulatedRuns(NamedTuple):
@@ -192,10 +201,13 @@ def _are_narrow(worst: Sequence[_WorstCells], plan: PlanSpec) -> bool:
 def _short_warnings(
     candidate: Candidate, plan: PlanSpec, worst: Sequence[_WorstCells]
 ) -> list[str]:
-    """Warn of closed loops that are too short for their queues to settle, as `run` does."""
+    """Warn of runs that are too short for their queues to settle, as `run` does."""
     assert candidate.scenario is not None
     if plan.rate_per_s is not None:
-        return []
+        # A single run may grow by chance.
+        runs = Counter(name for one in worst for name in one.growing_cells)
+        growing = [name for name, count in runs.items() if count > len(worst) / 2]
+        return growth_warnings(candidate.scenario, growing)
     bound = candidate.bound
     rate = min(one.iops for one in worst)
     if bound is not None and rate > BURST * bound.iops:
@@ -374,6 +386,9 @@ def _worst(
         latency_p99_ns=max(_p99_ns(row, phase) for row in rows),
         written_bytes_per_s=written_per_byte * (written.throughput_bytes_per_s or 0.0),
         slow_cells=tuple((name, kind) for name, kind in slow if kind is not None),
+        growing_cells=tuple(
+            cell.name for cell, result in runs if latency_grows(scenario, result)
+        ),
     )
 
 

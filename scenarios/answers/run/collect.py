@@ -9,7 +9,11 @@ from typing import Any
 from stripesim.scenarios.answers.run.costs import cell_costs
 from stripesim.scenarios.cells.bound import Bound, measured_bounds
 from stripesim.scenarios.cells.failures import recovery_warnings
-from stripesim.scenarios.cells.notes import burst_warnings, slow_class
+from stripesim.scenarios.cells.notes import (
+    burst_warnings,
+    latency_grows,
+    slow_class,
+)
 from stripesim.scenarios.cells.run import load_rows_of, row_of
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.scenario import Scenario
@@ -52,6 +56,8 @@ class Collected:
     bursts: tuple[str, ...] = ()
     #: Cells whose quantiles may depend on their length, with the class that they wait for
     slow_cells: tuple[tuple[str, str], ...] = ()
+    #: Cells whose open loops are too short for their load
+    growing_cells: tuple[str, ...] = ()
 
     def __add__(self, other: Collected) -> Collected:
         """Return the contributions of the cells of both."""
@@ -107,6 +113,7 @@ def collect_cell(
         bursts=tuple(bursts),
         # The rate of a burst does depend on the length of its run.
         slow_cells=() if slow is None or bursts else ((cell.name, slow),),
+        growing_cells=(cell.name,) if latency_grows(scenario, result) else (),
     )
 
 

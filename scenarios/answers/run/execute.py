@@ -18,6 +18,7 @@ from stripesim.scenarios.answers.run.collect import (
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
+    growth_warnings,
     length_warnings,
     made_from,
     outside_of,
@@ -112,6 +113,7 @@ def run_scenario(
             *dict.fromkeys(collected.unfinished),
             *collected.bursts,
             *length_warnings(scenario, collected.slow_cells),
+            *growth_warnings(scenario, collected.growing_cells),
         ),
         stopped=stopped,
         limits=collected.limits,
