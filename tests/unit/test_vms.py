@@ -133,7 +133,7 @@ def test_a_machine_above_the_bound_of_the_cluster_is_not_simulated() -> None:
 def test_a_bound_that_takes_too_many_requests_is_refused() -> None:
     scenario = parse_scenario(CLUSTER + "vms = 1\nvm_iops_limit = 500\n")
     with pytest.raises(
-        AnswerError, match=r"p99: got 60 min, wanted at most .* for runs 10 times"
+        AnswerError, match=r"p99: got 60 min, wanted at most .* for runs 20 times"
     ):
         vms_within(scenario, p99_bound_s=3600.0, replications=2, jobs=1)
 

@@ -43,10 +43,10 @@ _REFINED_MAX: Final = 5
 #: Ratio of the neighbours of the bound at which the search ends.
 _NEIGHBOURS: Final = 1.1
 #: Requests of a run, at least, and for each request in flight.
-_REQUESTS_MIN: Final = 8000
+_REQUESTS_MIN: Final = 24_000
 _ROUNDS: Final = 16
 #: Time that open arrivals last at least, in multiples of the bound, so that queues that grow show.
-_BOUNDS: Final = 10
+_BOUNDS: Final = 20
 #: Time that open arrivals last at least where a CPU limit may stop OSDs [s], for ten of its periods.
 _LIMITED_S: Final = 1.0
 #: Part of the arrivals that machines within a latency bound are served, at least.
