@@ -72,9 +72,7 @@ class StationDemand:
     """Demand of the mean request at one class of resources, such as all drives."""
 
     kind: str  #: Class of the resources, such as ``ssd`` or ``public.tx``
-    members: int  #: Resources of this class [count]
-    #: Cores, channels, threads or interfaces, summed over all members [count]
-    units: int
+    units: int  #: Cores, channels, threads or interfaces of the whole class [count]
     servers: float  #: `units`, with two busy hardware threads counted by their joint throughput [count]
     demand_ns: float  #: Service time per request, summed over all members [ns]
     imbalance: float  #: Load of the busiest member over the mean of all [1]
@@ -675,7 +673,6 @@ def _stations(
         stations.append(
             StationDemand(
                 kind=kind,
-                members=int(mine.sum()),
                 units=int(resources.capacities[mine].sum()),
                 servers=float(servers[mine].sum()),
                 demand_ns=total_ns,
