@@ -14,11 +14,11 @@ ACTING = np.array([[0, 1], [2, 3]], dtype=np.int64)
 
 @pytest.fixture
 def monitored(models, make_pool):
-    """Return the state of four OSDs, by default without reports of the manager, and its monitor."""
+    """Return the state of four OSDs without reports of the manager, and its monitor."""
 
-    def make(*, racks=None, min_in_fraction=0.3, digest_period_ns=0):
+    def make(*, racks=None, min_in_fraction=0.3):
         model = recovery_model("pacific").given(
-            digest_period_ns=digest_period_ns,
+            digest_period_ns=0,
             propose_min_wait_ns=SECOND_NS // 20,
             propose_interval_ns=SECOND_NS,
             monitor_tick_ns=5 * SECOND_NS,
@@ -69,16 +69,6 @@ def test_a_second_map_follows_a_second_after_the_first(monitored):
     run(state)
     monitor.propose("up_thru", 1)
     assert run(state) == [0.05 + 1]
-
-
-def test_a_map_follows_a_second_after_a_digest_of_the_manager(monitored):
-    # Given a digest every two seconds, and a change half a second after one
-    state, monitor = monitored(digest_period_ns=2 * SECOND_NS)
-    state.clock.now_ns = 10 * SECOND_NS
-    digest_ns = monitor.status.last_digest_ns()
-    state.clock.now_ns = digest_ns + SECOND_NS // 2
-    monitor.propose("up_thru", 0)
-    assert run(state) == [digest_ns / SECOND_NS + 1]
 
 
 def test_an_osd_that_is_down_is_marked_out_at_a_tick_after_the_interval(monitored):
