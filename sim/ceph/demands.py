@@ -124,10 +124,11 @@ def demands_of(
     Notes
     -----
     The busiest resource of a class determines its rate, so uneven CRUSH placement lowers the bound. The
-    demand for a thread or lock is the time from acquire to release without contention. Two costs are omitted
-    because they depend on the load: thread wake-ups, and syncs of the key-value store, each of which serves
-    all waiting transactions. Read caches are cold, as at the start of a run. Disks that sort reads have as
-    many to sort as can wait.
+    demand for a thread or lock is the time from acquire to release without contention. Three costs are
+    omitted because they depend on the load: thread wake-ups, syncs of the key-value store, each of which
+    serves all waiting transactions, and roll-forwards of erasure-coded writes, which a placement group sends
+    only when no other write is in its pipeline. So processors and key-value threads may saturate earlier.
+    Read caches are cold, as at the start of a run. Disks that sort reads have as many to sort as can wait.
 
     References
     ----------
