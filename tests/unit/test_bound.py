@@ -404,6 +404,30 @@ def test_planned_demands_are_what_requests_use_in_an_idle_cluster(
         assert planned[kind] == pytest.approx(measured[kind], rel=0.01), kind
 
 
+def test_demands_of_objects_weigh_operations_and_sizes_by_their_shares():
+    # Given three GETs for each PUT, and nine small objects for each large one
+    load = {
+        "kind": "s3",
+        "ops": ["get", "put"],
+        "op_shares": [3, 1],
+        "object_sizes_bytes": ["4k", "1MiB"],
+        "size_shares": [9, 1],
+        "queue_depth": 1,
+        "requests": 3000,
+    }
+    scenario = scenario_from(
+        {"schemes": ["rep:3"], "cluster": CLUSTER, "workload": load}
+    )
+
+    planned, measured = per_request(scenario)
+
+    # Of 3,000 requests, 75 are PUTs of 1 MiB: their number has a deviation of 11 %.
+    for kind in ("cpu", "private.tx"):
+        assert planned[kind] == pytest.approx(measured[kind], rel=0.2), kind
+    a_copy_ns = 2 * (1 << 20) * 8 / scenario.cluster.private_gbit_per_s
+    assert planned["private.tx"] == pytest.approx(a_copy_ns / 40, rel=0.2)
+
+
 def test_a_lock_is_held_for_the_messages_that_cross_sites_and_no_others():
     # Given reads under a lock that is held until the one other shard has answered. Of five other hosts, three
     # are at the other site.
