@@ -121,12 +121,10 @@ def fit_parameters(
     solution = search(np.zeros(len(names)))
     evaluations = solution.nfev
     if prior:
-        # Shape (parameters, parameters): one of them back at its start in each row.
-        reset = solution.x * (1 - np.eye(len(names)))
-        costs = [residuals.cost(point, loss) for point in reset]
         evaluations += len(names)
-        if min(costs) < solution.cost:
-            solution = search(reset[np.argmin(costs)])
+        reset = _best_reset(residuals, solution, loss)
+        if reset is not None:
+            solution = search(reset)
             evaluations += solution.nfev
     covariance = np.linalg.pinv(solution.jac.T @ solution.jac)
     spread = 1.96 * np.sqrt(np.diag(covariance))
@@ -207,6 +205,22 @@ class _Residuals:
         ]
         of_prior = logs[: len(self._spreads)] / self._spreads
         return np.array([*of_rows, *of_prior])
+
+
+def _best_reset(
+    residuals: _Residuals, solution: Any, loss: str
+) -> npt.NDArray[np.float64] | None:
+    """Put each parameter of a solution back to its start, and return the point of the least cost.
+
+    Return None if every point costs at least as much as the solution.
+    """
+    # One of the parameters is back at its start in each row.
+    points: npt.NDArray[np.float64] = solution.x * (1 - np.eye(len(solution.x)))
+    costs = [residuals.cost(point, loss) for point in points]
+    if min(costs) >= solution.cost:
+        return None
+    best: npt.NDArray[np.float64] = points[np.argmin(costs)]
+    return best
 
 
 def _fitted(name: str, log: float, half: float) -> FittedParameter:

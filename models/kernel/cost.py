@@ -88,10 +88,13 @@ class KernelCost:
             raise KernelError(
                 f"kernel cost: op: got {self.op!r}, wanted one of {', '.join(OPS)}"
             )
-        wanted = {"encode": 0, "reconstruct": 1}.get(self.op, max(self.erasures, 0))
-        if self.erasures != wanted:
+        least, most = {"encode": (0, 0), "reconstruct": (1, 1)}.get(
+            self.op, (0, math.inf)
+        )
+        if not least <= self.erasures <= most:
+            wanted = f"{least}" if least == most else f"{least} or more"
             raise KernelError(
-                f"kernel cost: {self.op}: erasures: got {self.erasures}, wanted {wanted} or more"
+                f"kernel cost: {self.op}: erasures: got {self.erasures}, wanted {wanted}"
             )
 
     def duration_ns(self, data_bytes: float) -> float:

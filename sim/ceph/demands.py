@@ -72,9 +72,7 @@ class StationDemand:
     """Demand of the mean request at one class of resources, such as all drives."""
 
     kind: str  #: Class of the resources, such as ``ssd`` or ``public.tx``
-    members: int  #: Resources of this class [count]
-    #: Cores, channels, threads or interfaces, summed over all members [count]
-    units: int
+    units: int  #: Cores, channels, threads or interfaces of the whole class [count]
     servers: float  #: `units`, with two busy hardware threads counted by their joint throughput [count]
     demand_ns: float  #: Service time per request, summed over all members [ns]
     imbalance: float  #: Load of the busiest member over the mean of all [1]
@@ -126,10 +124,11 @@ def demands_of(
     Notes
     -----
     The busiest resource of a class determines its rate, so uneven CRUSH placement lowers the bound. The
-    demand for a thread or lock is the time from acquire to release without contention. Two costs are omitted
-    because they depend on the load: thread wake-ups, and syncs of the key-value store, each of which serves
-    all waiting transactions. Read caches are cold, as at the start of a run. Disks that sort reads have as
-    many to sort as can wait.
+    demand for a thread or lock is the time from acquire to release without contention. Three costs are
+    omitted because they depend on the load: thread wake-ups, syncs of the key-value store, each of which
+    serves all waiting transactions, and roll-forwards of erasure-coded writes, which a placement group sends
+    only when no other write is in its pipeline. So processors and key-value threads may saturate earlier.
+    Read caches are cold, as at the start of a run. Disks that sort reads have as many to sort as can wait.
 
     References
     ----------
@@ -675,7 +674,6 @@ def _stations(
         stations.append(
             StationDemand(
                 kind=kind,
-                members=int(mine.sum()),
                 units=int(resources.capacities[mine].sum()),
                 servers=float(servers[mine].sum()),
                 demand_ns=total_ns,

@@ -304,14 +304,9 @@ class PathSplitter:
                 raise ValueError(
                     f"{template.name}: '{template.labels[index]}' takes time and has no phase"
                 )
-            demand_ns = step.demand_ns
-            if saved_ns is not None:
-                demand_ns -= saved_ns[index]
-            if demand_ns and step.spread:
-                key = draw_key(number, index)
-                factor = drawn_factor(self._cells[step.spread], state, key)
-                demand_ns = scaled_ns(demand_ns, factor)
-            service_ns = min(span_ns, demand_ns)
+            saved_of_step_ns = 0 if saved_ns is None else saved_ns[index]
+            drawn_ns = self._drawn_ns(number, index, state, saved_of_step_ns)
+            service_ns = min(span_ns, drawn_ns)
             coding_ns = min(service_ns, step.coding_ns)
             served_ns[_ENCODE] += coding_ns
             served_ns[step.part] += service_ns - coding_ns
@@ -319,3 +314,16 @@ class PathSplitter:
         return PathTimes(
             np.array(served_ns, dtype=np.int64), np.array(waited_ns, dtype=np.int64)
         )
+
+    def _drawn_ns(self, number: int, index: int, state: int, saved_ns: int) -> int:
+        """Return the service time that the engine drew for a step of a request [ns].
+
+        `state` is that of the seed for this issue of the request.
+        """
+        step = self._steps[index]
+        demand_ns = step.demand_ns - saved_ns
+        if not demand_ns or not step.spread:
+            return demand_ns
+        key = draw_key(number, index)
+        factor = drawn_factor(self._cells[step.spread], state, key)
+        return scaled_ns(demand_ns, factor)

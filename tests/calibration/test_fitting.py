@@ -52,7 +52,15 @@ def test_noise_of_two_per_cent_does_not_hide_a_parameter():
 
 
 def test_a_parameter_at_its_upper_bound_has_a_derivative():
-    fitted = fit(lambda values: {"row": 0.1 * values["x"]}, bounds={"x": (0.5, 2.0)})
+    tried = []
+
+    def simulate(values):
+        tried.append(values["x"])
+        return {"row": 0.1 * values["x"]}
+
+    fitted = fit(simulate, bounds={"x": (0.5, 2.0)})
+    # No derivative steps beyond the bound, where the simulation may not go.
+    assert max(tried) <= 2.0
     assert fitted.parameters[0].value == pytest.approx(2.0, rel=1e-3)
     assert fitted.leverages["row"] == pytest.approx(1.0)
 
@@ -65,7 +73,8 @@ def test_an_interval_has_1_96_tolerances_on_either_side_of_a_row_that_is_the_par
     assert log(0.25 / low) == pytest.approx(0.196, abs=1e-4)
 
 
-def test_a_search_that_ends_in_a_local_minimum_begins_again():
+@pytest.mark.parametrize("tolerance", [0.2, 0.13])
+def test_a_search_that_ends_in_a_local_minimum_begins_again(tolerance):
     # Given reads that the client limits at the start, 2 / client, and later the processor, 3 / processor.
     # Writes are 1 / processor. A short simulation takes these reads for faster than they were measured.
     def simulate(values):
@@ -76,16 +85,18 @@ def test_a_search_that_ends_in_a_local_minimum_begins_again():
         simulate,
         start={"processor": 1.0, "client": 1.0},
         published={"read": 0.6, "write": 0.25},
-        tolerance={"read": 0.2, "write": 0.2},
+        tolerance={"read": tolerance, "write": 0.2},
         prior={"processor": 1.0, "client": 0.6},
         loss="soft_l1",
     )
 
     # The first step makes the client slower, to 2 / 0.6, where it limits reads. With a client of 1, a
     # processor of 4 leaves reads of 0.75, which costs less than that client: ln(0.75 / 0.6) / 0.2 is 1.1,
-    # and ln(2 / 0.6) / 0.6 is 2.
+    # and ln(2 / 0.6) / 0.6 is 2. With a tolerance of 0.13 it is 1.7, and the loss decides: √(1 + 1.7²) − 1 is
+    # less than √(1 + 2²) − 1 = 1.24, but half the square, 1.5, is more.
     processor, client = fitted.parameters
     assert client.value == pytest.approx(1, rel=0.05)
-    assert processor.value == pytest.approx(4, rel=0.15)
+    # Writes want a processor of 4, reads one of 5.
+    assert 3.9 < processor.value < 5
     # No row tells anything about the client, so its interval is that of the prior.
     assert client.confidence_interval[0] == pytest.approx(exp(-1.96 * 0.6), rel=0.05)

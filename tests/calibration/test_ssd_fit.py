@@ -10,6 +10,7 @@ from scipy import stats
 
 from stripesim.calibration.ssd import line as line_module
 from stripesim.calibration.ssd.concurrency import fit_concurrency
+from stripesim.calibration.ssd.interference import times_alone
 from stripesim.calibration.ssd.line import fit_line
 from stripesim.calibration.ssd.time_fit import factor_table, fit_times, model_times
 from stripesim.models.problems import TraceError
@@ -180,6 +181,20 @@ def test_times_alone_are_no_selection_of_short_ones() -> None:
     assert fit.isolated_factors is not None
     # Spread of an exponential distribution, without the waits of the others.
     assert np.std(fit.isolated_factors) == pytest.approx(1, abs=0.1)
+
+
+def test_a_command_beside_one_that_never_completes_is_not_alone() -> None:
+    # Given one command every 100 ns that takes 50 ns, of which the third never completes
+    rows = [
+        (100 * number, 100 * number + 50, "8,0", 0, 4096, False) for number in range(5)
+    ]
+    rows[2] = (200, None, "8,0", 0, 4096, False)
+    commands = pl.DataFrame(rows, schema=COMMAND_SCHEMA, orient="row")
+
+    sizes, times_ns = times_alone(commands, is_write=False)
+
+    # Then only the two before it found the drive idle and completed.
+    assert (sizes.tolist(), times_ns.tolist()) == ([4096, 4096], [50, 50])
 
 
 def test_no_overlap_no_channels() -> None:

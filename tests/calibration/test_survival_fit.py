@@ -15,6 +15,7 @@ from stripesim.calibration.survival import (
     fit_survival,
     kaplan_meier,
     lifetimes_of,
+    piecewise_hazard,
 )
 from stripesim.models.problems import TraceError
 from stripesim.traces import FailureTrace, load
@@ -165,6 +166,14 @@ def test_los_alamos_repairs_are_lognormal_and_failures_no_poisson_process() -> N
 
 
 @published
+def test_a_drive_is_at_risk_from_the_age_at_which_it_is_first_seen() -> None:
+    # Given one drive seen from age 1 to its end at 2, and another from 0 to 3
+    seen = Lifetimes(np.array([2.0, 3.0]), np.ones(2, dtype=bool), np.array([1.0, 0.0]))
+    # Then two ends within 1 + 3 of time at risk. Up to the median, 2.5, it is one in 1 + 2.5.
+    assert piecewise_hazard(seen, 1) == ((0.0,), (2 / 4,))
+    assert piecewise_hazard(seen, 2) == ((0.0, 2.5), (1 / 3.5, 1 / 0.5))
+
+
 def test_failures_alone_are_refused() -> None:
     trace = load(DATA / "alibaba_ssd/ssd_failure_tag.csv.zip")
     assert isinstance(trace, FailureTrace)

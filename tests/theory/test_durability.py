@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from itertools import combinations
-from math import comb, log1p, log10, prod
+from math import comb, exp, log1p, log10, prod
 
 import numpy as np
 import pytest
@@ -30,6 +30,7 @@ from stripesim.sim.durability.chain import (
     birth_death,
     bytes_given_loss,
     chain_of,
+    levels_of,
     mean_absorption,
 )
 from stripesim.sim.durability.histories import exposure_losses
@@ -269,6 +270,16 @@ def test_absorption_is_the_matrix_exponential_where_that_has_digits():
         )
 
 
+def test_a_failure_that_exposes_a_latent_error_loses_data_instead_of_one_shard_more():
+    rates = birth_death([0.3, 0.2, 0.1], [1.0, 2.0], [0.25, 0.5, 0.0])
+    by_hand = [
+        [0, 0.3 * 0.75, 0, 0.3 * 0.25],
+        [1.0, 0, 0.2 * 0.5, 0.2 * 0.5],
+        [0, 2.0, 0, 0.1],
+    ]
+    assert rates.tolist() == by_hand
+
+
 def test_a_probability_of_1e_30_keeps_its_digits():
     # Five failures within repairs of 10 s: to first order up_0 t times the odds of each further one, less the
     # time of four repairs from the first failure to the loss.
@@ -333,6 +344,18 @@ def test_a_declustered_pool_by_hand():
     assert chain_of(declustered()).loss_probability(YEAR_S) == pytest.approx(
         by_hand, rel=0.01
     )
+
+
+def test_few_stripes_leave_some_survivors_without_a_stripe_in_common():
+    # Given four stripes of three shards on ten drives. One that fails has 4 × 3/10 of them, with two more
+    # shards each, so 2.4 shards on nine survivors. Two that fail have 4 × 3/10 × 2/9 stripes in common.
+    few = replace(declustered("rs:1,2", drives=10), stripes=4.0)
+    exposed = [4 * 3 / 10 * 2, 4 * 3 / 10 * 2 / 9 * 1]
+    reached = [
+        left * (1 - exp(-shards / left))
+        for shards, left in zip(exposed, (9, 8), strict=True)
+    ]
+    assert levels_of(few).reach == pytest.approx([10, *reached])
 
 
 # Placement groups that are rebuilt in turn.

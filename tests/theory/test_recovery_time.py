@@ -16,7 +16,7 @@ from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import Failure, FaultPlan
 from stripesim.sim.ceph.failures.cluster_state import initial_state
-from stripesim.sim.ceph.failures.detection import Heartbeats
+from stripesim.sim.ceph.failures.detection import Detection, Heartbeats
 from stripesim.sim.ceph.failures.monitor import Monitor
 from stripesim.sim.ceph.failures.results import series
 from stripesim.sim.ceph.heartbeats import heartbeat_peers
@@ -176,6 +176,72 @@ def test_two_reporters_from_two_hosts_are_waited_for(make_pool, models):
     assert moments(result)["down"] == pytest.approx(noticed[1] / 1e9 + 0.05)
 
 
+def detected_s(make_pool, models, hosts, **settings):
+    """Return when OSD 0, silent from 10 s on, is reported; its detection and the OSDs that ping it."""
+    acting = [[0, partner] for partner in range(1, len(hosts))]
+    pool = make_pool(models, "rep:2", hosts=hosts, acting=acting)
+    model = recovery_model("pacific").given(digest_period_ns=0, **settings)
+    plan = FaultPlan(
+        up_sets=lambda weights: np.array(acting), image_objects=0, model=model
+    )
+    state = initial_state(pool, plan)
+    detection = Detection(state, Monitor(state))
+    state.clock.now_ns = 10 * SECOND_NS
+    detection.silent[0] = Failure(osds=(0,), time_ns=10 * SECOND_NS, kind="power")
+    detection.watch(0)
+    while (next_ns := state.clock.next_ns()) is not None:
+        state.clock.now_ns = next_ns
+        state.clock.run_due()
+    detected_ns = state.timeline.first_ns("detected")
+    assert detected_ns is not None
+    beats = Heartbeats(model, heartbeat_peers(pool.cluster), len(hosts), plan.seed)
+    noticed_s = {
+        watcher: beats.noticed_ns(watcher, 10 * SECOND_NS, "power") / SECOND_NS
+        for watcher in beats.watchers(0)
+    }
+    return detected_ns / SECOND_NS, noticed_s
+
+
+def test_two_reporters_on_one_host_count_once(make_pool, models):
+    # Given OSDs 1 to 4 on one host and OSD 5 on another, all of which ping OSD 0
+    at_s, noticed_s = detected_s(make_pool, models, hosts=[0, 1, 1, 1, 1, 2])
+    assert set(noticed_s) == {1, 2, 3, 4, 5}
+    first_s = min(noticed_s[osd] for osd in (1, 2, 3, 4))
+    assert at_s == max(first_s, noticed_s[5])
+    # Some two of the first host are earlier.
+    assert sorted(noticed_s.values())[1] < at_s
+
+
+def test_the_monitors_notice_an_osd_by_themselves_if_too_few_hosts_can_report_it(
+    make_pool, models
+):
+    # Given peers of OSD 0 on one host only, and monitors that wait 100 s for its reports
+    at_s, noticed_s = detected_s(
+        make_pool, models, hosts=[0, 1, 1], report_timeout_ns=100 * SECOND_NS
+    )
+    assert at_s == 10 + 100
+    assert max(noticed_s.values()) < at_s
+
+
+def test_members_are_asked_in_rounds_that_each_take_a_round_trip(
+    make_pool, models, change
+):
+    # Given messages that take half a second each way, so that nothing else matters
+    slow = change(models, private_nic={"latency_ns": 0.5e9})
+    peering_pg_s = []
+    for rounds in (1, 2, 4):
+        model = recovery_model("pacific").given(
+            digest_period_ns=0, peering_rounds_count=rounds
+        )
+        _, result = story(make_pool, slow, model=model)
+        peering_pg_s.append(result.row.faults.peering_pg_s)
+    one, two, four = peering_pg_s
+    # Each of the 12 groups loses OSD 0, gets OSD 4 in its place, and serves by it once it has the data.
+    intervals = (two - one) / 1.0
+    assert intervals >= 12 * 2
+    assert four - one == pytest.approx(3 * intervals * 1.0, rel=0.01)
+
+
 def test_osds_ping_those_of_their_groups_and_their_neighbours(make_pool, models):
     pool = make_pool(
         models, "rep:2", hosts=[0, 1, 2, 3, 4], acting=[[0, 2], [2, 0], [3, 0]]
@@ -221,7 +287,12 @@ def test_an_idle_cluster_repairs_at_the_pace_of_the_sleep(make_pool, models):
     starts = result.engine_run.streams[1].issued_ns
     assert len(starts) == 60
     # Three primaries, each at most one object in half a second, one group after another on the one target.
-    assert np.diff(np.sort(starts)).min() >= 0
+    # The engine's groups of recovery are 12 more than those of clients, so both have the same partner.
+    partners = result.engine_run.streams[1].groups % 3
+    assert np.unique(partners).tolist() == [0, 1, 2]
+    for partner in range(3):
+        pauses_ns = np.diff(np.sort(starts[partners == partner]))
+        assert pauses_ns.min() >= SECOND_NS // 2
     seconds = (starts.max() - starts.min()) / 1e9
     assert seconds >= 0.5 * (60 / 3 - 1)
     assert seconds <= 0.5 * 60 + 12 * 2.1

@@ -21,6 +21,7 @@ from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import scenario_from
 from stripesim.sim.ceph.demands import Mix, demands_of
 from stripesim.sim.ceph.planner import PoolGraphs
+from stripesim.sim.engine.program import POOL
 
 CLUSTER = {"hosts": 6, "osds_per_host": 4, "pg_num": 1024}
 LOAD = {
@@ -344,6 +345,123 @@ def test_cheap_requests_that_overtake_do_not_refute_the_utilisation_law():
     row = run_cell(scenario, cell, "compiled").row
 
     assert row.iops is not None
+
+
+def per_request(scenario):
+    """Return the planned demand and the measured use of each class by a request of an idle cluster [ns]."""
+    models = build_models(scenario)
+    [cell] = cells(scenario)
+    pool = build_cell(scenario, cell, models).pool
+    weights = np.full(pool.cluster.groups, 1 / pool.cluster.groups)
+    load = build_cell(scenario, cell, models).workload
+    planned = {
+        station.kind: station.demand_ns
+        for station in demands_of(pool, [Mix(workload=load)], weights)
+    }
+    result = run_cell(scenario, cell, "compiled", models, unchecked=True)
+    resources = pool.cluster.resources
+    run_ = result.engine_run
+    is_pool = resources.disciplines == POOL
+    used_ns = np.where(is_pool, run_.held_ns, run_.busy_ns)
+    totals_ns = np.bincount(resources.kind_indices, weights=used_ns)
+    measured = totals_ns / result.row.requests
+    return planned, dict(zip(resources.kind_names, measured.tolist(), strict=False))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "cluster", "load", "top"),
+    [
+        ("rep:3", {}, {"ops": ["write"]}, {}),
+        ("rs:4,2", {}, {"ops": ["read"]}, {}),
+        # A client on a storage host does not reach its own primaries over the network.
+        ("rep:3", {}, {"ops": ["read"]}, {"client": {"place": "osd-hosts"}}),
+        ("rep:3", {}, {"ops": ["write"]}, {"client": {"place": "osd-hosts"}}),
+        # On equal drives, the parity is never before the four data shards, so that nothing is decoded.
+        (
+            "rs:4,2",
+            {"read_policy": "speculative:1", "drive_numbers": {"read_sigma": 0.0}},
+            {"ops": ["read"], "block_sizes_bytes": ["1MiB"]},
+            {"generation": "pacific"},
+        ),
+    ],
+)
+def test_planned_demands_are_what_requests_use_in_an_idle_cluster(
+    scheme, cluster, load, top
+):
+    idle = {"queue_depth": 1, "clients": 3, "requests": 3000}
+    scenario = scenario_of(cluster, load | idle, [scheme], **top)
+    planned, measured = per_request(scenario)
+    # Times of drives are drawn, and threads also wake up. Of the rest, 3,000 requests meet the placement
+    # groups in slightly other shares.
+    networks = [
+        f"{net}.{way}"
+        for net in ("client", "public", "private")
+        for way in ("tx", "rx")
+    ]
+    known = planned.keys() & {"cpu", "client.submit", *networks}
+    assert known >= {"cpu", "client.submit", "public.tx", "public.rx"}
+    for kind in known:
+        assert planned[kind] == pytest.approx(measured[kind], rel=0.01), kind
+
+
+def test_demands_of_objects_weigh_operations_and_sizes_by_their_shares():
+    # Given three GETs for each PUT, and nine small objects for each large one
+    load = {
+        "kind": "s3",
+        "ops": ["get", "put"],
+        "op_shares": [3, 1],
+        "object_sizes_bytes": ["4k", "1MiB"],
+        "size_shares": [9, 1],
+        "queue_depth": 1,
+        "requests": 3000,
+    }
+    scenario = scenario_from(
+        {"schemes": ["rep:3"], "cluster": CLUSTER, "workload": load}
+    )
+
+    planned, measured = per_request(scenario)
+
+    # Of 3,000 requests, 75 are PUTs of 1 MiB: their number has a deviation of 11 %.
+    for kind in ("cpu", "private.tx"):
+        assert planned[kind] == pytest.approx(measured[kind], rel=0.2), kind
+    a_copy_ns = 2 * (1 << 20) * 8 / scenario.cluster.private_gbit_per_s
+    assert planned["private.tx"] == pytest.approx(a_copy_ns / 40, rel=0.2)
+
+
+def test_a_lock_is_held_for_the_messages_that_cross_sites_and_no_others():
+    # Given reads under a lock that is held until the one other shard has answered. Of five other hosts, three
+    # are at the other site.
+    cluster = {"sites": 2, "site_rtt_ms": 2.0, "parameters": "kraken"}
+    load = {"ops": ["read"], "queue_depth": 1, "clients": 3, "requests": 3000}
+    scenario = scenario_of(
+        cluster | {"drive": "intel-730"}, load, ["rs:2,1"], generation="kraken"
+    )
+
+    planned, measured = per_request(scenario)
+
+    # Wake-ups of threads, which the demand leaves out, take less than 0.2 ms.
+    crossing_ns = 3 / 5 * 2e6
+    assert crossing_ns < planned["pg.lock"] < crossing_ns + 0.3e6
+    assert planned["pg.lock"] < measured["pg.lock"] < planned["pg.lock"] + 0.2e6
+
+
+def test_a_bound_states_how_much_more_its_busiest_member_has():
+    # Given so few placement groups that the busiest of 24 drives holds far more than the mean
+    scenario = scenario_of({"pg_num": 32}, {"ops": ["read"], "requests": 10}, ["rep:3"])
+    [cell] = cells(scenario)
+    models = build_models(scenario)
+    pool = build_cell(scenario, cell, models).pool
+    groups_of_osd = np.bincount(pool.primary_osds, minlength=24)
+
+    [drives] = [
+        bound
+        for bound in bounds_of_cell(scenario, cell, models)
+        if bound.resource == "drives"
+    ]
+
+    over = groups_of_osd.max() / groups_of_osd.mean()
+    assert over > 2
+    assert f"the busiest has {over:.1f}" in drives.why
 
 
 def test_small_sequential_writes_are_bound_by_the_groups_they_are_in():

@@ -31,12 +31,21 @@ from stripesim.sim.ceph.roles import (
     SSD,
     shard_role,
 )
-from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
+from stripesim.sim.engine.draws import (
+    FACTOR_ONE,
+    FACTOR_POINTS,
+    draw_key,
+    drawn_factor,
+    factor_cells,
+    retried_state,
+    scaled_ns,
+)
 from stripesim.sim.engine.graph import (
     ACQUIRE,
     DELAY,
     NO_PHASE,
     NO_ROLE,
+    SSD_READ,
     TURN,
     USE,
 )
@@ -140,6 +149,53 @@ def test_time_lost_before_the_first_step_is_hung():
     times = PathSplitter(template, FIXED, 0).split(0, 100, [400, 410])
     assert times.waited_ns[STEPS.index("hung")] == 300
     assert (times.served_ns.sum(), times.latency_ns) == (10, 310)
+
+
+def device_read(**amounts):
+    """Return the graph of a read of 100 ns, with the amounts that it counts."""
+    graph = GraphBuilder("read")
+    read = graph.use(
+        PRIMARY_CPU if amounts else shard_role(0, SSD),
+        100,
+        after=[graph.issue],
+        label="read",
+        phase=Phase.PRIMARY_CPU if amounts else Phase.DEVICE,
+        spread=SSD_READ,
+        **amounts,
+    )
+    return graph.finish(reply=read)
+
+
+def test_time_that_a_disk_saves_by_sorting_is_not_service():
+    # Given a read of 100 ns that takes 70 ns because others wait, after 30 ns in the queue
+    splitter = PathSplitter(device_read(), FIXED.repeat(SSD_READ + 1, axis=0), 0)
+    times = splitter.split(0, 0, [0, 100], saved_ns=[0, 30])
+    device = STEPS.index("device")
+    assert (times.served_ns[device], times.waited_ns[device]) == (70, 30)
+
+
+def test_coding_is_no_longer_than_the_service_that_it_is_part_of():
+    # Given a step of 100 ns that codes for 40 ns, and draws a tenth of its mean
+    template = device_read(cpu_ns=100, coding_ns=40)
+    tenth = FIXED.repeat(SSD_READ + 1, axis=0) // 10
+    times = PathSplitter(template, tenth, 0).split(0, 0, [0, 10])
+    assert times.served_ns[STEPS.index("encode")] == 10
+    assert times.latency_ns == times.served_ns.sum() == 10
+
+
+def test_a_request_that_is_issued_again_draws_again():
+    # Given factors from 0 to 2, so that each draw is another service time
+    table = np.linspace(0, 2 * FACTOR_ONE, FACTOR_POINTS).round().astype(np.int64)
+    splitter = PathSplitter(device_read(), np.tile(table, (SSD_READ + 1, 1)), 7)
+    served = [
+        int(splitter.split(0, 0, [0, 1000], retries=retries).served_ns.sum())
+        for retries in range(3)
+    ]
+    cells = factor_cells(table[np.newaxis])[0]
+    states = [7, retried_state(7, 1), retried_state(7, 2)]
+    drawn = [drawn_factor(cells, state, draw_key(0, 1)) for state in states]
+    assert served == [scaled_ns(100, factor) for factor in drawn]
+    assert len(set(served)) == 3
 
 
 def test_a_request_without_a_reply_has_no_path():

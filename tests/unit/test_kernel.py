@@ -162,8 +162,10 @@ def test_broken_documents_give_one_clear_line(break_it: Any, wanted: str) -> Non
 
 
 def test_impossible_costs_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(KernelError, match=r"encode: erasures: got 2.*0\b"):
+    with pytest.raises(KernelError, match=r"encode: erasures: got 2.*0$"):
         cost("encode", 2)
+    with pytest.raises(KernelError, match=r"decode: erasures: got -1.*0 or more$"):
+        cost("decode", -1)
     with pytest.raises(KernelError, match=r"^kernel table t: "):
         table(cost(), cost())
     with pytest.raises(KernelError, match="got nan"):

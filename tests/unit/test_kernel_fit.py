@@ -38,6 +38,14 @@ def test_a_line_is_found_exactly_and_no_knee_invented() -> None:
     assert fit.duration_ns(10**7) == pytest.approx(2_004_000.0, rel=1e-3)
 
 
+def test_noise_around_a_line_is_no_knee() -> None:
+    # Given durations that are alternately 2 % above and below a line, so that a knee hardly improves the fit
+    noise = np.where(np.arange(len(SIZES)) % 2, 0.98, 1.02)
+    fit = fit_affine(SIZES, noise * durations_s(AffineKnee(4000.0, 0.2)))
+    assert fit == AffineKnee(fit.fixed_ns, fit.per_byte_ns)
+    assert fit.per_byte_ns == pytest.approx(0.2, rel=0.02)
+
+
 def test_a_knee_is_found() -> None:
     truth = AffineKnee(2000.0, 0.1, 500_000.0, 0.4)
     fit = fit_affine(SIZES, durations_s(truth))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.models.hdd import MEAN_ROOT_DISTANCE, HddModel
+from stripesim.models.hdd import MEAN_ROOT_DISTANCE, HddModel, HddWithLogModel
 from stripesim.models.provenance import Provenance
 from stripesim.models.ssd import FACTOR_POINTS
 from stripesim.scenarios.answers.run.execute import run_scenario
@@ -200,3 +200,12 @@ def test_a_queue_is_served_in_the_order_in_which_the_head_reaches_it():
     assert disk.position_factors[0] == 1
     assert len(disk.position_factors) == 32
     assert list(disk.position_factors) == sorted(disk.position_factors, reverse=True)
+
+
+def test_a_commit_waits_for_the_log_drive_and_its_flush_but_not_for_the_disk():
+    of_log = {"log_write_base_ns": 1000.0, "log_write_ns_per_byte": 0.5}
+    numbers = {**ZERO, "write_mean_seek_ns": 9e6, "flush_base_ns": 300.0, **of_log}
+    origin = dict.fromkeys(numbers, Provenance("assumed", "a test"))
+    # 700 bytes are two blocks of 512.
+    expected_ns = 1000 + 0.5 * 1024 + 300
+    assert HddWithLogModel(**numbers, provenance=origin).sync_ns(700) == expected_ns

@@ -65,6 +65,11 @@ def test_before_reef_an_object_counts_20_mib_once() -> None:
     assert mclock("reef").recovery_item_bytes == 0
 
 
+def test_since_reef_objects_that_only_move_are_best_effort() -> None:
+    assert mclock("quincy").move_class == wpq().move_class == RECOVERY
+    assert mclock("reef").move_class == BEST_EFFORT
+
+
 def test_an_osd_uses_the_measured_capacity_unless_it_is_implausible() -> None:
     limit = mclock("quincy", measured_iops=3000).share.classes[RECOVERY].limit
     assert limit == 3000

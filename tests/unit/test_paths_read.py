@@ -4,15 +4,20 @@ from dataclasses import fields, replace
 
 import pytest
 
+from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.cpu import CpuModel
 from stripesim.models.object_store.metadata_cache import MetadataLookup
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths import bare_path, direct_read_path, read_path
+from stripesim.sim.ceph.paths.stage import Stage
+from stripesim.sim.ceph.paths.store import ssd_chain
 from stripesim.sim.ceph.qos.op_queue import CLIENT, mclock
+from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.engine.graph_builder import GraphBuilder
 
 KIB = 1024
 MIB = 1 << 20
+DISK = ParameterSet("hdd-7200").device()
 CODES = [("rs:6,3", 6, 3), ("rs:10,4", 10, 4)]
 
 
@@ -226,6 +231,73 @@ def test_a_look_up_that_misses_once_in_four_takes_a_quarter_of_a_read(
     path = read(make_context, missed, "rep:3", head=4 * KIB)
     assert path.demands_ns[path.labels.index("metadata read")] == 250 + 2048
     assert counted(path, 3)["device_read_bytes"] == 2048
+
+
+def positions_of(path, label):
+    """Return the time for which a disk positions its head in each step with a label [ns]."""
+    return [
+        int(position_ns)
+        for position_ns, name in zip(
+            path.dynamics.positions_ns, path.labels, strict=True
+        )
+        if name == label
+    ]
+
+
+def test_a_disk_positions_its_head_for_a_look_up_as_often_as_one_misses(
+    models, make_context
+):
+    # Given data of which a part is on the disk, and metadata that miss once in four times
+    missed = replace(models, ssd=DISK, lookup=MetadataLookup(1 / 4, 8192))
+    path = read(make_context, missed, "rep:3")
+    assert positions_of(path, "drive read") == [round(DISK.read_position_ns)]
+    assert positions_of(path, "metadata read") == [round(DISK.read_position_ns / 4)]
+
+
+def test_a_disk_positions_its_head_once_for_the_pieces_of_an_object(
+    models, make_context
+):
+    # Given three pieces of one object, read one after another
+    on_disk = replace(models, ssd=DISK)
+    graph = GraphBuilder("chain")
+    stage = Stage(graph, make_context(on_disk, "rs:6,3"))
+    sizes_bytes = [8 * KIB, 4 * KIB, 4 * KIB]
+    path = graph.finish(reply=ssd_chain(stage, 1, sizes_bytes, graph.issue))
+    positions = positions_of(path, "drive read")
+    assert positions == [round(DISK.read_position_ns), 0, 0]
+    # The head seeks to the next track between pieces.
+    demands = path.demands_ns[[name == "drive read" for name in path.labels]]
+    assert demands.tolist() == [
+        round(DISK.read_ns(8 * KIB)),
+        *[round(DISK.read_next_ns(4 * KIB))] * 2,
+    ]
+
+
+@pytest.mark.parametrize("extra", [1, 2])
+def test_a_read_of_further_shards_sends_and_decodes_for_as_many(
+    models, change, make_context, extra
+):
+    # Given a primary whose only work is to send requests, each for 1,000 ns, and to decode
+    asking = replace(change(models, cpu=no_cpu(sub_op_send_ns=1000)), extra_reads=extra)
+    path = read(make_context, asking, "rs:4,2", length=16 * KIB)
+    # It has one of four shards itself, and decodes as many as may be late.
+    dispatch = path.demands_ns[path.labels.index("dispatch")]
+    assert dispatch == (3 + extra) * 1000
+    coding_ns = path.amounts[:, COUNTER_INDEX["coding_ns"]]
+    assert coding_ns.max() == round(asking.decode_ns("rs:4,2", 16 * KIB, extra))
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "device"), [(0, 0, 24), (4, 0, 20), (4, 8, 12), (0, 24, 0)]
+)
+def test_a_read_of_chunks_leaves_out_those_that_are_cached(
+    models, make_context, counted, head, tail, device
+):
+    # Given a release that reads only the chunks that hold wanted bytes, and a stripe of six
+    of_chunks = replace(models, ec=replace(models.ec, reads="chunks"))
+    values = {"length": 24 * KIB, "head": head * KIB, "tail": tail * KIB}
+    path = read(make_context, of_chunks, "rs:6,3", **values)
+    assert counted(path, 9)["device_read_bytes"] == device * KIB
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,29 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.sim.ceph.kinds.caches import ObjectSizes, ReadCache
+from stripesim.sim.ceph.kinds.caches import (
+    CachedStripes,
+    DiskHeads,
+    ObjectSizes,
+    ReadCache,
+)
+from stripesim.sim.ceph.kinds.requests import ObjectRequests
+
+KIB = 1024
+
+
+def requests_of(*rows):
+    """Return requests of rows (kind, group, first KiB, KiB), each to the object of its group."""
+    kinds, groups, firsts, lengths = zip(*rows, strict=True)
+    groups = np.array(groups, dtype=np.int64)
+    return ObjectRequests(
+        is_write=np.array([kind == "write" for kind in kinds]),
+        objects=groups,
+        groups=groups,
+        offsets_bytes=np.array(firsts, dtype=np.int64) * KIB,
+        lengths_bytes=np.array(lengths, dtype=np.int64) * KIB,
+        sizes_bytes=np.full(len(rows), 4096 * KIB),
+    )
 
 
 def test_a_read_fills_and_a_write_drops():
@@ -100,3 +122,50 @@ def test_sizes_are_those_of_a_loop_over_the_writes(requests, chunk):
     keys = np.arange(6)
     left = known.before(keys, np.zeros(6, dtype=np.int64))
     assert left.tolist() == [sizes.get(key, 0) for key in keys.tolist()]
+
+
+def test_a_write_reads_a_stripe_unless_all_of_it_is_held():
+    # Given stripes of four blocks of 4 KiB
+    stripes = CachedStripes(ReadCache(100), 4 * KIB, 1024, stripe_bytes=16 * KIB)
+    heads, tails = stripes.ends_of(
+        requests_of(
+            ("read", 0, 0, 12),
+            # Of this stripe, three blocks are held. The write drops them all.
+            ("write", 0, 0, 4),
+            ("read", 0, 16, 32),
+            # Both of these are held, and each is read for the sake of its other half.
+            ("write", 0, 24, 16),
+            ("read", 0, 64, 16),
+            # The last block of a stripe that is held: there is one stripe to read, at the head.
+            ("write", 0, 72, 4),
+        )
+    )
+    assert heads.tolist() == [0, 0, 0, 1, 0, 1]
+    assert tails.tolist() == [0, 0, 0, 1, 0, 0]
+
+
+def test_a_request_continues_only_if_all_of_its_disks_are_where_it_begins():
+    heads = DiskHeads(np.array([[0, 1], [0, 2]]), reads_one=False)
+    followed = heads.follow(
+        requests_of(
+            ("write", 0, 0, 4),
+            ("write", 0, 4, 4),
+            # Disk 0 leaves the object of group 0, disk 1 stays there.
+            ("write", 1, 0, 4),
+            ("write", 0, 8, 4),
+        )
+    )
+    assert followed == [False, True, False, False]
+
+
+def test_a_read_of_one_copy_leaves_the_other_disks_where_they_are():
+    heads = DiskHeads(np.array([[0, 1], [2, 1]]), reads_one=True)
+    followed = heads.follow(
+        requests_of(
+            ("write", 0, 0, 4),
+            ("read", 1, 0, 4),
+            # Disk 1 is still at the end of the first write.
+            ("write", 0, 4, 4),
+        )
+    )
+    assert followed == [False, False, True]

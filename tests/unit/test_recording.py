@@ -338,3 +338,27 @@ def test_bins_sum_to_the_account(models, make_pool):
     woken_ns = int(wakes_ns.sum())
     assert woken_ns > 0
     assert sums["cpu_ns"] + woken_ns == pytest.approx(simulated.row.cpu_ns_per_op * 80)
+
+
+def test_preemptions_come_on_top_of_all_other_context_switches(
+    models, change, make_pool
+):
+    # Given a thread that loses its core once for every two wake-ups
+    switches = []
+    for preemptions in (0, 0.5):
+        changed = change(models, threads={"preemptions_per_wake_count": preemptions})
+        row = simulate(make_pool(changed, "rs:4,2", groups=4), load(requests=80)).row
+        switches.append(row.context_switches_per_op)
+    assert switches[0] > 0
+    assert switches[1] == pytest.approx(1.5 * switches[0], abs=1 / 80)
+
+
+def test_intervals_are_centred_on_the_values_of_the_whole_window(models, make_pool):
+    # Given an open loop, whose last arrival ends the window somewhat after the last batch
+    pool = make_pool(models, "rep:3", groups=16)
+    row = simulate(pool, load(requests=2000, queue_depth=0, rate=2000.0)).row
+    assert row.throughput_ci_low > 0
+    middle = (row.throughput_ci_low + row.throughput_ci_high) / 2
+    assert middle == pytest.approx(row.throughput_bytes_per_s, rel=1e-9)
+    middle_ns = (row.latency_ci_low + row.latency_ci_high) / 2
+    assert middle_ns == pytest.approx(row.latency_mean_ns, rel=1e-9)

@@ -2,15 +2,19 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.placement.movement import Movement
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.background.recovery import Priority
 from stripesim.sim.ceph.failures.background.reservations import (
+    Backfill,
     Grant,
     Reservations,
     Reserver,
+    backfills_of,
 )
 from stripesim.sim.ceph.failures.groups import PgInterval, ServingOsds
 
@@ -51,6 +55,38 @@ def test_of_equal_priorities_the_lowest_number_loses():
         reserver.grant()
     reserver.ask(9, 180)
     assert reserver.grant() == Grant(9, loser=3)
+
+
+def test_targets_are_asked_in_their_order_each_once_the_one_before_has_granted():
+    # Given a group whose second target serves another one first
+    reservations = Reservations(1)
+    reservations.ask(8, 100, lead=4, targets=[2])
+    reservations.ask(5, 100, lead=0, targets=[1, 2, 3])
+    assert [grant.group for grant in reservations.granted()] == [5, 8]
+    assert reservations.ask_next(8)
+    assert [grant.group for grant in reservations.granted()] == [8]
+    # When it asks, then its first target grants, the second not before it is released.
+    assert reservations.ask_next(5)
+    assert [grant.group for grant in reservations.granted()] == [5]
+    assert reservations.ask_next(5)
+    assert list(reservations.granted()) == []
+    reservations.release(8, 4, [2])
+    assert [grant.group for grant in reservations.granted()] == [5]
+    assert reservations.ask_next(5)
+    assert [grant.group for grant in reservations.granted()] == [5]
+    assert not reservations.ask_next(5)
+
+
+def test_a_primary_reserves_nothing_at_itself():
+    # Given a code whose first two shards change places, and another of which OSD 7 gets the last shard
+    before = np.array([[0, 1, 2], [NO_OSD, 4, 5]])
+    after = np.array([[1, 0, 2], [NO_OSD, 4, 7]])
+    movement = Movement.between(before, after, is_replicated=False)
+    # Then OSD 0 fills its own new shard, and the first OSD that is there leads.
+    assert backfills_of(movement, before.tolist()) == [
+        Backfill(0, (1,)),
+        Backfill(4, (7,)),
+    ]
 
 
 def test_a_grant_says_whether_a_target_gives_it():

@@ -86,6 +86,18 @@ def test_three_copies_at_two_sites_stop_where_the_lost_site_had_two():
     assert without_site(asked).row.faults.pgs_unavailable == stops
 
 
+def test_members_at_the_site_furthest_away_decide_how_long_peering_takes():
+    # Given sites so far apart that only their distance matters, and a second more
+    peering_pg_s = []
+    for rtt_ms in (1000, 2000):
+        asked = scenario("rep:4", 2, f"cluster.site_rtt_ms={rtt_ms}")
+        peering_pg_s.append(without_site(asked).row.faults.peering_pg_s)
+    near, far = peering_pg_s
+    # Each of 32 groups peers as the site goes and as it returns, in three rounds of a second more. Waits for
+    # maps hide a part of it.
+    assert 0.9 < (far - near) / (32 * 2 * 3 * 1.0) <= 1.05
+
+
 def test_stretch_mode_serves_without_a_site_and_is_healthy_after_its_return():
     result = without_site(scenario("rep:4", 2, "cluster.stretch=true"))
     assert result.row.faults.pgs_unavailable == 0

@@ -164,6 +164,23 @@ def test_requests_in_flight_add_up_and_gather_where_the_load_is_highest():
     assert of_primary.argmax() == primaries[7]
 
 
+def test_no_line_forms_for_a_sync_that_serves_all_transactions_at_once(change):
+    # Given drives whose flush takes no time, or 50 ms
+    loaded = scenario(30, 10)
+    load = random_load(clients=30, queue_depth=10, read_fraction=0.0)
+    weights = np.full(256, 1 / 256)
+    drawn = []
+    for flush_ns in (0.0, 5e7):
+        models = change(build_models(loaded), ssd={"flush_base_ns": flush_ns})
+        pool = build_pool(loaded, parse_scheme("rep:3"), models)
+        mix = Mix(workload=load.start())
+        rng = np.random.default_rng(4)
+        drawn.append(requests_in_flight(pool, mix, weights, 300, rng))
+    # Then the same requests wait at the same places, although a flush is by far the longest service.
+    for fast, slow in zip(*drawn, strict=True):
+        assert slow.tolist() == fast.tolist()
+
+
 def test_a_draw_does_not_depend_on_the_parts_that_it_is_made_in(monkeypatch):
     # Given the loads of a pool's resources, of which memory allows only some at a time
     loaded = scenario(30, 10)

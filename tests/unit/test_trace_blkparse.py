@@ -286,3 +286,55 @@ def test_a_completion_before_its_dispatch_is_a_fault(tmp_path: Path) -> None:
     # The request stays, as if it had ended at once.
     assert trace.requests["complete_ns"].to_list() == [5000]
     assert trace.counts["completions put off to their dispatch"] == 1
+
+
+def test_a_completion_longer_than_all_commands_at_its_sector_ends_the_oldest(
+    tmp_path: Path,
+) -> None:
+    trace = read(
+        tmp_path,
+        event(0, "Q", "R", "0 + 8 [a]"),
+        event(1, "D", "R", "0 + 8 [a]"),
+        event(2, "Q", "R", "0 + 4 [a]"),
+        event(3, "D", "R", "0 + 4 [a]"),
+        event(7, "C", "R", "0 + 16 [0]"),
+        event(9, "C", "R", "0 + 4 [0]"),
+    )
+    assert trace.requests["length_bytes"].to_list() == [8 * 512, 4 * 512]
+    assert trace.requests["complete_ns"].to_list() == [7 * US, 9 * US]
+
+
+def test_a_dispatch_takes_the_longest_request_that_fits(tmp_path: Path) -> None:
+    trace = read(
+        tmp_path,
+        event(0, "Q", "R", "0 + 4 [a]"),
+        event(1, "Q", "R", "0 + 8 [b]"),
+        event(2, "D", "R", "0 + 8 [b]"),
+        event(3, "D", "R", "0 + 4 [a]"),
+    )
+    # It is not a merge of the first four sectors with a part of the other request.
+    assert trace.requests["dispatch_ns"].to_list() == [3 * US, 2 * US]
+
+
+def test_a_part_of_a_request_does_not_complete_it_without_a_dispatch(
+    tmp_path: Path,
+) -> None:
+    trace = read(
+        tmp_path,
+        event(0, "Q", "R", "0 + 16 [a]"),
+        event(1, "X", "R", "0 / 8 [a]"),
+        event(5, "C", "R", "0 + 8 [0]"),
+    )
+    assert trace.requests["complete_ns"].to_list() == [None]
+    assert trace.counts["completions without a dispatch"] == 1
+
+
+def test_a_completion_of_a_stacked_device_before_its_issue_is_put_off(
+    tmp_path: Path,
+) -> None:
+    lines = (event(5, "Q", "R", "8 + 8 [a]"), event(3, "C", "R", "8 + 8 [0]"))
+    trace = read(tmp_path, *lines, strict=False)
+    assert trace.requests["complete_ns"].to_list() == (
+        trace.requests["issue_ns"].to_list()
+    )
+    assert trace.counts["completions put off to their issue"] == 1

@@ -253,7 +253,8 @@ def _record(
     if with_parameters:
         shares, parameters = shares_of(templates_with, models)
     else:
-        shares = [[[] for _ in range(graph.steps)] for graph in templates_with(models)]
+        planned = [plan.book.templates[graph] for graph in graphs]
+        shares = [[[] for _ in range(template.steps)] for template in planned]
         parameters = {}
     primary = int(pool.primaries[0])
     placed = located(steps, shares, primary)

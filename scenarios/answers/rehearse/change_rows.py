@@ -20,7 +20,7 @@ from stripesim.scenarios.answers.rehearse.exact_movement import ExactMovement
 from stripesim.scenarios.answers.rehearse.pool_copy import DURATIONS
 from stripesim.scenarios.answers.rehearse.samples import Sample
 from stripesim.scenarios.answers.rehearse.variants import Variant
-from stripesim.sim.ceph.failures.background.reservations import schedule_s
+from stripesim.sim.ceph.failures.background.reservations import Backfill, schedule_s
 from stripesim.sim.ceph.failures.results.change_results import DURATION_PARTS
 
 # Interval of the duration within the simulation alone, by which settings are compared.
@@ -53,6 +53,12 @@ class WholePool:
     def is_sampled(self, sample: Sample) -> bool:
         """Return True if the sample contains only part of the objects."""
         return round(self.group_objects) > sample.group_objects_count
+
+    def objects_left(self, sample: Sample) -> float:
+        """Return the mean number of objects per PG that the sample leaves out."""
+        if not self.is_sampled(sample):
+            return 0.0
+        return self.group_objects - sample.group_objects_count
 
 
 def change_row(
@@ -146,15 +152,8 @@ def _durations_s(
     durations["duration_s"] = sampled_s
     if sampled_s is None or object_s is None:
         return durations
-    turns = schedule_s(
-        reserved_groups(exact, by_log=run.sample.by_log),
-        group_s=1.0,
-        slots=run.variant.max_backfills_count,
-    )
-    left_count = 0.0
-    if whole.is_sampled(run.sample):
-        left_count = whole.group_objects - run.sample.group_objects_count
-    mean_s = sampled_s + turns * left_count * object_s.mean
+    turns = _turns(reserved_groups(exact, by_log=run.sample.by_log), run)
+    mean_s = sampled_s + turns * whole.objects_left(run.sample) * object_s.mean
     durations["duration_s"] = mean_s
     half_s = 0.0
     if object_s.half is not None:
@@ -186,14 +185,16 @@ def time_of_moves_s(
         groups, reserved_groups(exact, by_log=run.sample.by_log), strict=True
     )
     ended = set(backfills["pg"])
-    turns = schedule_s(
-        [backfill for group, backfill in reserved if group in ended],
-        group_s=1.0,
-        slots=run.variant.max_backfills_count,
-    )
-    left_count = whole.group_objects - run.sample.group_objects_count
+    turns = _turns([backfill for group, backfill in reserved if group in ended], run)
     sampled_s = max(backfills["end_s"]) - simulated["at_s"]
-    return float(sampled_s + turns * left_count * object_s.mean)
+    left_s = turns * whole.objects_left(run.sample) * object_s.mean
+    return float(sampled_s + left_s)
+
+
+def _turns(backfills: Sequence[Backfill], run: RehearsalRun) -> float:
+    """Return how many PGs take turns before the last is backfilled, at one unit of time for each PG."""
+    slots = run.variant.max_backfills_count
+    return schedule_s(backfills, group_s=1.0, slots=slots)
 
 
 def _parts_s(

@@ -76,7 +76,8 @@ class Synthetic:
             )
         if (self.queue_depth > 0) == (self.rate_per_s is not None):
             raise ValueError(
-                "workload: wanted either a queue depth (closed loop) or a rate (open loop)"
+                f"workload: got a queue depth of {self.queue_depth} and a rate of {self.rate_per_s}, "
+                "wanted either a queue depth (closed loop) or a rate (open loop)"
             )
 
     def start(self) -> SyntheticStream | SyntheticLoops:

@@ -86,24 +86,18 @@ def fastest_copy_path(
     at = f"{extent['length_bytes']} B at {extent['offset_bytes']}"
     graph = GraphBuilder(f"read the fastest copy {context.name} {at}")
     stage = Stage(graph, context)
-    messages = stage.models.messages
-    cpu = stage.models.cpu
     cached_bytes = cached_head_bytes + cached_tail_bytes
-    device_bytes = _replica_bytes(context, plan, cached_bytes)
     submitted = stage.submit(0, plan.returned_bytes)
     replies = []
     for shard in context.asked_shards([context.primary]):
-        stage.asks(0)
-        if shard == context.primary:
-            step = stage.client_out(messages.request_header_bytes, submitted)
-            step = _replica(stage, plan, cached_bytes, stage.lock(step))
-            replies.append(stage.reply(plan.returned_bytes, step))
+        if shard != context.primary:
+            replies.append(_other_copy(stage, plan, shard, cached_bytes, submitted))
             continue
-        step = stage.client_out(messages.request_header_bytes, submitted, shard)
-        work_ns = cpu.op_prepare_ns + cpu.store_read_ns
-        step, _ = local_read(stage, shard, work_ns, device_bytes, step, "read a copy")
-        size_bytes = messages.reply_bytes + plan.returned_bytes
-        replies.append(stage.client_back(size_bytes, step, shard))
+        stage.asks(0)
+        header_bytes = stage.models.messages.request_header_bytes
+        step = stage.lock(stage.client_out(header_bytes, submitted))
+        step = _replica(stage, plan, cached_bytes, step)
+        replies.append(stage.reply(plan.returned_bytes, step))
     return graph.finish(reply=graph.join(replies, first=1, label="first copy here"))
 
 
@@ -129,17 +123,25 @@ def local_copy_path(
     at = f"{extent['length_bytes']} B at {extent['offset_bytes']}"
     graph = GraphBuilder(f"read copy {context.reader} {context.name} {at}")
     stage = Stage(graph, context)
+    cached_bytes = cached_head_bytes + cached_tail_bytes
+    submitted = stage.submit(0, plan.returned_bytes)
+    reply = _other_copy(stage, plan, context.reader, cached_bytes, submitted)
+    return graph.finish(reply=reply)
+
+
+def _other_copy(
+    stage: Stage, plan: ReadPlan, shard: int, cached_bytes: int, submitted: int
+) -> int:
+    """Read a copy of another OSD than the primary, without the lock, and return the arrival of its reply."""
     messages = stage.models.messages
     cpu = stage.models.cpu
-    device_bytes = _replica_bytes(context, plan, cached_head_bytes + cached_tail_bytes)
-    submitted = stage.submit(0, plan.returned_bytes)
     stage.asks(0)
-    shard = context.reader
     step = stage.client_out(messages.request_header_bytes, submitted, shard)
     work_ns = cpu.op_prepare_ns + cpu.store_read_ns
+    device_bytes = _replica_bytes(stage.context, plan, cached_bytes)
     step, _ = local_read(stage, shard, work_ns, device_bytes, step, "read a copy")
     size_bytes = messages.reply_bytes + plan.returned_bytes
-    return graph.finish(reply=stage.client_back(size_bytes, step, shard))
+    return stage.client_back(size_bytes, step, shard)
 
 
 def _replica_bytes(context: PathContext, plan: ReadPlan, cached_bytes: int) -> int:
