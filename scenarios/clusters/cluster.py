@@ -78,13 +78,28 @@ class ImportedPool:
     failure_domain: str  # type of bucket that holds at most one shard of a group
     osds: tuple[int, ...]  # that the rule places data on, in or out
     min_size: int  # shards below which a placement group serves no clients
-    stored_bytes: int | None
+    stored_bytes: int | None  # data of clients, without keys
     omap_bytes: int  # keys of one copy: bucket indexes, for example
+    objects_count: int  # 0 if no file has it
     allocated_bytes: int | None  # on all OSDs, None if no file has them
     counters: PoolCounters | None
     rate: MeasuredRate | None
     compresses: bool  # True with any compression_mode but none
     application: str
+
+    @property
+    def held_bytes(self) -> int | None:
+        """Data of clients and keys, as `ceph df` counts them (STORED) [B]. None if they are not known."""
+        if self.stored_bytes is None:
+            return None
+        return self.stored_bytes + self.omap_bytes
+
+    @property
+    def mean_object_bytes(self) -> float | None:
+        """Mean size of an object, with its keys [B]. None if the pool is empty or no file has it."""
+        if not self.held_bytes or self.objects_count <= 0:
+            return None
+        return self.held_bytes / self.objects_count
 
     def row(self) -> dict[str, Any]:
         """Return the pool as the JSON document lists it."""
@@ -98,7 +113,8 @@ class ImportedPool:
             "rule": self.rule_name,
             "failure_domain": self.failure_domain,
             "osds": len(self.osds),
-            "stored_bytes": self.stored_bytes,
+            "stored_bytes": self.held_bytes,
+            "objects": self.objects_count or None,
             "application": self.application,
         }
 
@@ -376,6 +392,7 @@ def _pool(
         min_size=row.min_size or parse_scheme(scheme).min_size,
         stored_bytes=counters.num_bytes if counters else None,
         omap_bytes=max(0, counters.num_omap_bytes) if counters else 0,
+        objects_count=max(0, counters.num_objects) if counters else 0,
         allocated_bytes=documents.pool_allocated_bytes.get(placed.id),
         counters=counters,
         rate=documents.pool_rates.get(placed.id),

@@ -27,7 +27,6 @@ from stripesim.scenarios.schema.geometry import equal_host_counts
 from stripesim.scenarios.schema.scenario import scenario_from
 from stripesim.scenarios.schema.units import bytes_text, size_text
 
-_OBJECT_BYTES: Final = 4 << 20
 _RACK_NAME_MAX: Final = 64
 # src/pybind/mgr/balancer/module.py of Ceph 16.2.15.
 _UPMAP_MAX_DEVIATION: Final = 5
@@ -80,7 +79,7 @@ def scenario_without_map(
         "requests": _REQUESTS,
     }
     notes += _size_notes(described)
-    notes += object_notes(pool)
+    notes += object_notes(pool, described.object_bytes)
     if _has_upmaps(cluster, pool):
         keys["upmap_max_deviation"] = _UPMAP_MAX_DEVIATION
         notes.append(
@@ -136,7 +135,7 @@ def _plan_derivations(
 ) -> list[Derivation]:
     pool = described.pool
     stored = bytes_text(stored_on(cluster, pool))
-    own = bytes_text(pool.stored_bytes)
+    own = bytes_text(pool.held_bytes)
     on_osds = (
         f"data of all pools on the OSDs of {pool.placed.name} / {pool.overhead:.4g}, its overhead (the pool "
         f"alone stores {own})"
@@ -302,7 +301,7 @@ def outside_of_pool(described: PoolDescription) -> list[Problem]:
             **keys,
             "hosts": len(described.hosts),
             "osds_per_host": max(1, round(osds / len(described.hosts))),
-            "object_bytes": _OBJECT_BYTES,
+            "object_bytes": described.object_bytes,
         },
         "workload": {
             "kind": "closed",

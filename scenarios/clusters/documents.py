@@ -245,8 +245,13 @@ def _add_ceph_df(documents: Documents, file: str, document: Mapping[str, Any]) -
 
 def _counters(df: PoolDf) -> PoolCounters:
     """Convert the counters of `ceph df detail` to those of a report."""
+    data_bytes = df.stored
+    if data_bytes is not None:
+        data_bytes = max(0, data_bytes - df.stored_omap)
     return PoolCounters(
-        num_bytes=df.stored,
+        num_bytes=data_bytes,
+        num_omap_bytes=df.stored_omap,
+        num_objects=df.objects,
         num_read=df.rd,
         num_read_kb=df.rd_bytes // _KIB,
         num_write=df.wr,

@@ -7,7 +7,13 @@ from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.documents import MeasuredRate
 from stripesim.scenarios.clusters.hardware import Derivation
 from stripesim.scenarios.clusters.report_schema import PoolCounters
-from stripesim.scenarios.schema.units import format_size, number_text, size_text
+from stripesim.scenarios.schema.budget import OBJECT_BYTES_MAX
+from stripesim.scenarios.schema.units import (
+    bytes_text,
+    format_size,
+    number_text,
+    size_text,
+)
 
 _KIB: Final = 1024
 _SECTOR_BYTES: Final = 512
@@ -18,6 +24,10 @@ _REQUEST_MAX: Final = 64 << 20
 _QUEUE_DEPTH: Final = 32
 # Long enough for thousands of requests on disks. Loads that end together stay mixed to the end.
 _DURATION_S: Final = 2.0
+#: Objects of an image, by default [B].
+OBJECT_BYTES: Final = 4 << 20
+# Objects whose mean is within this factor are those of images, which may be sparse.
+_IMAGE_OBJECT_FACTOR: Final = 2
 #: Minimum share of a cluster's operations for the cluster's rate to count as the pool's.
 _MOST: Final = 0.9
 
@@ -89,14 +99,43 @@ class PoolLoad:
         return {"block_sizes_bytes": [format_size(self.mean_bytes)]}
 
 
-def object_notes(pool: ImportedPool) -> list[str]:
-    """Note that a pool of RADOS gateways has the load of an image in its scenario."""
-    if "rgw" not in pool.application.split(", "):
-        return []
-    return [
+def object_bytes_of(pool: ImportedPool, load: PoolLoad) -> int:
+    """Return the size of a pool's objects: 4 MiB, or the mean of a pool with much smaller or larger ones [B].
+
+    An object is a whole number of the larger mean request. No operation of Ceph reaches beyond its object,
+    so none of a simulated image should.
+    """
+    mean_bytes = pool.mean_object_bytes
+    if mean_bytes is None:
+        return OBJECT_BYTES
+    smallest = OBJECT_BYTES / _IMAGE_OBJECT_FACTOR
+    if smallest <= mean_bytes <= OBJECT_BYTES * _IMAGE_OBJECT_FACTOR:
+        return OBJECT_BYTES
+    request_bytes = max(load.read_bytes or 0, load.write_bytes or 0)
+    most = OBJECT_BYTES_MAX // request_bytes
+    requests = min(max(1, round(mean_bytes / request_bytes)), most)
+    return max(requests * request_bytes, pool.stripe_unit_bytes)
+
+
+def object_notes(pool: ImportedPool, object_bytes: int) -> list[str]:
+    """Note how the objects of a pool, and the requests to them, differ from those of its scenario."""
+    notes = []
+    mean_bytes = pool.mean_object_bytes
+    if mean_bytes is not None and object_bytes > _IMAGE_OBJECT_FACTOR * mean_bytes:
+        notes.append(
+            f"pool {pool.placed.name}: objects of {bytes_text(mean_bytes)} on average become fewer ones of "
+            f"{size_text(object_bytes)}, so recovery takes longer than simulated"
+        )
+    if "rgw" in pool.application.split(", "):
+        notes.append(_gateway_note(pool))
+    return notes
+
+
+def _gateway_note(pool: ImportedPool) -> str:
+    return (
         f"pool {pool.placed.name} serves RADOS gateways: the load is their operations, on an image, and not "
         'the S3 requests of clients. For those, write [cluster.gateways] and a [workload] of kind = "s3"'
-    ]
+    )
 
 
 def common_keys(image_bytes: int) -> dict[str, Any]:

@@ -448,6 +448,7 @@ class PoolCounters(ReportPart):
 
     num_bytes: Counter | None = None
     num_omap_bytes: Change = 0
+    num_objects: Change = 0
     num_read: Counter = 0
     num_read_kb: Counter = 0
     num_write: Counter = 0
@@ -549,6 +550,8 @@ class PoolDf(ReportPart):
     """Counters of a pool in `ceph df detail`."""
 
     stored: Counter | None = None
+    stored_omap: Counter = 0
+    objects: Counter = 0
     rd: Counter = 0
     rd_bytes: Counter = 0
     wr: Counter = 0

@@ -509,6 +509,54 @@ def test_one_address_for_clients_and_hosts_is_one_network(imported):
     assert "networks" not in describe_pool(cluster, cluster.pools[0]).cluster
 
 
+# Objects.
+
+
+def test_a_scenario_has_the_keys_of_a_pool_and_its_mean_object(imported):
+    # An index: 20,000 objects without data, of 50 KiB of keys each, written 10 KiB at a time.
+    keys_bytes = 20_000 * 50 * KIB
+    index = {"num_bytes": 0, "num_omap_bytes": keys_bytes, "num_objects": 20_000}
+    cluster = imported(counters={**index, "num_write": 10, "num_write_kb": 120})
+    scenario = scenario_of(cluster, cluster.pools[0], "m.txt")
+    assert scenario.tables["cluster"]["stored_bytes"] == keys_bytes
+    # 50 KiB are 4.2 requests of 12 KiB: four, so that no request reaches into a second object.
+    assert scenario.tables["cluster"]["object_bytes"] == "48KiB"
+    row = capacity_of(cluster)["pools"][0]
+    assert row["stored_bytes"] == keys_bytes
+
+
+@pytest.mark.parametrize("mean_mib", [2, 3, 4, 8])
+def test_objects_of_images_have_the_usual_size(imported, mean_mib):
+    cluster = imported(
+        counters={"num_bytes": 1000 * mean_mib << 20, "num_objects": 1000}
+    )
+    tables = scenario_of(cluster, cluster.pools[0], "m.txt").tables
+    assert "object_bytes" not in tables["cluster"]
+
+
+def test_objects_smaller_than_a_request_are_noted_as_fewer(imported):
+    # A request reaches over one object, so objects of 1 KiB become a quarter as many of 4 KiB.
+    counters = {"num_bytes": 1000 * KIB, "num_objects": 1000}
+    cluster = imported(counters={**counters, "num_write": 10, "num_write_kb": 40})
+    scenario = scenario_of(cluster, cluster.pools[0], "m.txt")
+    assert scenario.tables["cluster"]["object_bytes"] == "4KiB"
+    assert any("fewer" in note for note in scenario.notes)
+
+
+def test_ceph_df_counts_the_keys_of_a_pool_once(tmp_path):
+    # Ceph's STORED is data and keys: 1 TB and 0.2 TB.
+    stored = {"stored": 12 * 10**11, "stored_omap": 2 * 10**11, "objects": 10**6}
+    df = {"stats": {}, "pools": [{"id": 1, "stats": stored}]}
+    files = [tmp_path / "df.json", tmp_path / "dump.json", tmp_path / "crush.json"]
+    document = report()
+    contents = [df, document["osdmap"], document["crushmap"]]
+    for path, content in zip(files, contents, strict=True):
+        path.write_text(json.dumps(content))
+    pool = import_cluster(files).pools[0]
+    assert (pool.stored_bytes, pool.omap_bytes) == (10**12, 2 * 10**11)
+    assert pool.mean_object_bytes == 12 * 10**5
+
+
 # Load.
 
 
