@@ -30,6 +30,7 @@ from stripesim.scenarios.clusters.osd_map import read_osd_map
 from stripesim.scenarios.clusters.placement_counts import (
     Counts,
     computed_counts,
+    acting_warnings,
     count_warnings,
     reported_counts,
 )
@@ -294,6 +295,7 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
     counts = computed_counts(osd_map, sets)
     reported = reported_counts(documents)
     warnings += count_warnings(counts, reported, documents)
+    warnings += acting_warnings(sets, documents)
     warnings += _state_warnings(osd_map)
     warnings += _ratio_warnings(dump)
     warnings += _min_size_warnings(pools)

@@ -57,6 +57,7 @@ class Documents:
     crush: CrushDump | None = None
     crush_file: str = ""
     metadata: dict[int, OsdMetadata] = field(default_factory=dict)
+    fsid: str = ""  # of the cluster, empty if no file has it
     osd_use: dict[int, OsdUse] = field(default_factory=dict)
     class_sums: dict[str, OsdSums] = field(default_factory=dict)
     cluster_sum: OsdSums | None = None
@@ -172,6 +173,8 @@ def _add(documents: Documents, file: str, document: Any) -> None:
 
 def _add_report(documents: Documents, file: str, document: Mapping[str, Any]) -> None:
     report = checked(CephReport, document, file)
+    if report.osdmap is not None:
+        _check_cluster(documents, f"{file}: osdmap.fsid", report.osdmap.fsid)
     documents.version = report.version
     documents.osd_map = report.osdmap
     documents.osd_map_file = file
@@ -189,13 +192,23 @@ def _add_report(documents: Documents, file: str, document: Mapping[str, Any]) ->
         _add_pgs(documents, report.pgmap)
 
 
+def _check_cluster(documents: Documents, key: str, fsid: str) -> None:
+    """Refuse a file of another cluster than the files before."""
+    if fsid and documents.fsid and fsid != documents.fsid:
+        wanted = f"{documents.fsid!r}, as in the other files: files of one cluster"
+        raise MeasuredError(f"{key}: got {fsid!r}, wanted {wanted}")
+    documents.fsid = fsid or documents.fsid
+
+
 def _add_crush(documents: Documents, file: str, document: Mapping[str, Any]) -> None:
     documents.crush = checked(CrushDump, document, file)
     documents.crush_file = file
 
 
 def _add_osd_map(documents: Documents, file: str, document: Mapping[str, Any]) -> None:
-    documents.osd_map = checked(OsdMapDump, document, file)
+    osd_map = checked(OsdMapDump, document, file)
+    _check_cluster(documents, f"{file}: fsid", osd_map.fsid)
+    documents.osd_map = osd_map
     documents.osd_map_file = file
 
 
@@ -227,8 +240,9 @@ def _add_df(documents: Documents, file: str, document: Mapping[str, Any]) -> Non
 
 
 def _add_status(documents: Documents, file: str, document: Mapping[str, Any]) -> None:
-    rate = checked(CephStatus, document, file).pgmap
-    documents.cluster_rate = _measured(rate, "status")
+    status = checked(CephStatus, document, file)
+    _check_cluster(documents, f"{file}: fsid", status.fsid)
+    documents.cluster_rate = _measured(status.pgmap, "status")
 
 
 def _add_ceph_df(documents: Documents, file: str, document: Mapping[str, Any]) -> None:

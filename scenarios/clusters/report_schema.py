@@ -277,6 +277,7 @@ class StretchMode(ReportPart):
 class OsdMapDump(ReportPart):
     """The OSD map."""
 
+    fsid: Text = ""
     osds: list[OsdRow] = _REQUIRED
     pools: list[PoolRow] = _REQUIRED
     full_ratio: Share = 0.0
@@ -583,6 +584,7 @@ class CephDf(ReportPart):
 class CephStatus(ReportPart):
     """The rates in `ceph status`."""
 
+    fsid: Text = ""
     pgmap: IoRate = _REQUIRED
 
 
