@@ -29,8 +29,8 @@ from stripesim.scenarios.clusters.documents import (
 from stripesim.scenarios.clusters.osd_map import read_osd_map
 from stripesim.scenarios.clusters.placement_counts import (
     Counts,
-    computed_counts,
     acting_warnings,
+    computed_counts,
     count_warnings,
     reported_counts,
 )

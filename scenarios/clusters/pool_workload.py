@@ -1,5 +1,6 @@
 """Derive the load of an imported pool: request sizes and read fraction from counters, and measured rates."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,8 +23,12 @@ _ASSUMED_BYTES: Final = 4096
 # An operation touches at most one object, by default 4 MiB.
 _REQUEST_MAX: Final = 64 << 20
 _QUEUE_DEPTH: Final = 32
-# Long enough for thousands of requests on disks. Loads that end together stay mixed to the end.
+# Long enough for thousands of small requests on disks. Loads that end together stay mixed to the end.
 _DURATION_S: Final = 2.0
+# A run has at least this many requests for each one in flight, also of large ones on a few slow disks.
+_REQUESTS_PER_SLOT: Final = 32
+_SLOW_SEEK_S: Final = 0.01
+_SLOW_BYTES_PER_S: Final = 100e6
 #: Objects of an image, by default [B].
 OBJECT_BYTES: Final = 4 << 20
 # Objects whose mean is within this factor are those of images, which may be sparse.
@@ -42,6 +47,7 @@ class PoolLoad:
     read_fraction: float
     measured: bool  # True if counters give sizes and the read fraction
     rate: MeasuredRate | None
+    duration_s: float  # of a run
     derivations: tuple[Derivation, ...]  # of each key
 
     @property
@@ -53,7 +59,7 @@ class PoolLoad:
 
     def tables(self, image_bytes: int) -> dict[str, Any]:
         """Return the workload tables: one load, or two if reads and writes differ in size."""
-        common = {**common_keys(image_bytes), "duration_s": _DURATION_S}
+        common = {**common_keys(image_bytes), "duration_s": self.duration_s}
         if not self.measured:
             return {
                 "workload": {
@@ -180,6 +186,7 @@ def load_of(cluster: ImportedCluster, pool: ImportedPool) -> PoolLoad:
             0.5,
             measured=False,
             rate=rate,
+            duration_s=_duration_s(cluster, pool, _ASSUMED_BYTES),
             derivations=(*derived,),
         )
     reads = _mean_bytes(counters.num_read, counters.num_read_kb)
@@ -209,8 +216,20 @@ def load_of(cluster: ImportedCluster, pool: ImportedPool) -> PoolLoad:
         share,
         measured=True,
         rate=rate,
+        duration_s=_duration_s(cluster, pool, max(reads or 0, writes or 0)),
         derivations=(*derived,),
     )
+
+
+def _duration_s(
+    cluster: ImportedCluster, pool: ImportedPool, request_bytes: int
+) -> float:
+    """Return how long a run has to be for slow disks to complete enough requests [s]."""
+    busy_s = pool.placed.size * _SLOW_SEEK_S
+    busy_s += request_bytes * pool.overhead / _SLOW_BYTES_PER_S
+    busy_s *= _REQUESTS_PER_SLOT * _QUEUE_DEPTH
+    osds_count = max(1, len(cluster.osds_of(pool)))
+    return max(_DURATION_S, float(math.ceil(busy_s / osds_count)))
 
 
 def _requests(counters: PoolCounters) -> int:

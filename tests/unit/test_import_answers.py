@@ -632,6 +632,15 @@ def test_reads_and_writes_of_different_sizes_are_two_loads(imported, tmp_path):
     assert (counted.read_fraction, counted.block_sizes_bytes) == (0.75, (24 * 1024,))
 
 
+@pytest.mark.parametrize(("size_kib", "duration_s"), [(4, 2), (4096, 7)])
+def test_runs_of_large_requests_are_longer(imported, size_kib, duration_s):
+    # 32 × 32 requests of 4 MiB: three copies take 30 ms of seeks and 126 ms of transfers at 100 MB/s, and 24
+    # disks share them: 6.65 s.
+    cluster = imported(counters={"num_write": 100, "num_write_kb": 100 * size_kib})
+    tables = scenario_of(cluster, cluster.pools[0], "m.txt").tables
+    assert tables["workload"]["duration_s"] == duration_s
+
+
 def test_without_counters_of_the_pool_those_of_all_pools_count_and_else_4_kib_are_assumed(
     imported, tmp_path
 ):
