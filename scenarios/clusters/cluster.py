@@ -381,6 +381,10 @@ def _pool(
             "group leads"
         )
     counters = documents.pool_counters.get(placed.id)
+    # Both miss keys: a deep scrub counts those of then, and RocksDB those that it has written to a file.
+    keys_bytes = [documents.pool_keys_bytes.get(placed.id, 0)]
+    if counters is not None:
+        keys_bytes.append(counters.num_omap_bytes)
     return ImportedPool(
         placed=placed,
         key=key,
@@ -393,7 +397,7 @@ def _pool(
         osds=osds,
         min_size=row.min_size or parse_scheme(scheme).min_size,
         stored_bytes=counters.num_bytes if counters else None,
-        omap_bytes=max(0, counters.num_omap_bytes) if counters else 0,
+        omap_bytes=max(0, *keys_bytes),
         objects_count=max(0, counters.num_objects) if counters else 0,
         allocated_bytes=documents.pool_allocated_bytes.get(placed.id),
         counters=counters,

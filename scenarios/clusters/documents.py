@@ -63,6 +63,7 @@ class Documents:
     cluster_sum: OsdSums | None = None
     pool_counters: dict[int, PoolCounters] = field(default_factory=dict)
     all_pools: PoolCounters = field(default_factory=PoolCounters)
+    pool_keys_bytes: dict[int, int] = field(default_factory=dict)  # by `ceph df detail`
     pool_allocated_bytes: dict[int, int] = field(default_factory=dict)
     pool_rates: dict[int, MeasuredRate] = field(default_factory=dict)
     cluster_rate: MeasuredRate | None = None
@@ -253,6 +254,8 @@ def _add_ceph_df(documents: Documents, file: str, document: Mapping[str, Any]) -
             kb_used=total.total_used_raw_bytes // _KIB,
             kb_avail=total.total_avail_bytes // _KIB,
         )
+    for row in df.pools:
+        documents.pool_keys_bytes[row.id] = row.stats.stored_omap
     rows = [PoolStats(poolid=row.id, stat_sum=_counters(row.stats)) for row in df.pools]
     _add_pool_stats(documents, rows)
 

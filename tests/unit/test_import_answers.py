@@ -525,6 +525,17 @@ def test_a_scenario_has_the_keys_of_a_pool_and_its_mean_object(imported):
     assert row["stored_bytes"] == keys_bytes
 
 
+def test_the_larger_count_of_keys_is_right(tmp_path):
+    # A deep scrub counted 3 MB, of which RocksDB has written 2 MB; and later 5 MB.
+    document = report(counters={"num_bytes": 0, "num_omap_bytes": 3 * 10**6})
+    paths = [write_report(tmp_path, document), tmp_path / "df.json"]
+    for written, counted in ((2, 3), (5, 5)):
+        stats = {"stored": written * 10**6, "stored_omap": written * 10**6}
+        df = {"stats": {}, "pools": [{"id": 1, "stats": stats}]}
+        paths[1].write_text(json.dumps(df))
+        assert import_cluster(paths).pools[0].held_bytes == counted * 10**6
+
+
 @pytest.mark.parametrize("mean_mib", [2, 3, 4, 8])
 def test_objects_of_images_have_the_usual_size(imported, mean_mib):
     cluster = imported(
