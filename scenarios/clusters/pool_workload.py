@@ -9,6 +9,7 @@ from stripesim.scenarios.clusters.documents import MeasuredRate
 from stripesim.scenarios.clusters.hardware import Derivation
 from stripesim.scenarios.clusters.report_schema import PoolCounters
 from stripesim.scenarios.schema.budget import OBJECT_BYTES_MAX
+from stripesim.scenarios.schema.keys import OBJECT_BYTES
 from stripesim.scenarios.schema.units import (
     bytes_text,
     format_size,
@@ -29,8 +30,6 @@ _DURATION_S: Final = 2.0
 _REQUESTS_PER_SLOT: Final = 32
 _SLOW_SEEK_S: Final = 0.01
 _SLOW_BYTES_PER_S: Final = 100e6
-#: Objects of an image, by default [B].
-OBJECT_BYTES: Final = 4 << 20
 # Objects whose mean is within this factor are those of images, which may be sparse.
 _IMAGE_OBJECT_FACTOR: Final = 2
 #: Minimum share of a cluster's operations for the cluster's rate to count as the pool's.

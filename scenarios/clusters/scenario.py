@@ -44,7 +44,6 @@ from stripesim.scenarios.clusters.hardware import (
 )
 from stripesim.scenarios.clusters.pool_crush import crush_of_pool
 from stripesim.scenarios.clusters.pool_workload import (
-    OBJECT_BYTES,
     PoolLoad,
     load_of,
     object_bytes_of,
@@ -54,6 +53,7 @@ from stripesim.scenarios.clusters.report_schema import printable
 from stripesim.scenarios.clusters.usage import data_by_osd
 from stripesim.scenarios.schema.keys import (
     FILL_RATIOS,
+    OBJECT_BYTES,
 )
 from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.schema.toml import escaped
