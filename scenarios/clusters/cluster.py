@@ -95,13 +95,6 @@ class ImportedPool:
             return None
         return self.stored_bytes + self.omap_bytes
 
-    @property
-    def mean_object_bytes(self) -> float | None:
-        """Mean size of an object, with its keys [B]. None if the pool is empty or no file has it."""
-        if not self.held_bytes or self.objects_count <= 0:
-            return None
-        return self.held_bytes / self.objects_count
-
     def row(self) -> dict[str, Any]:
         """Return the pool as the JSON document lists it."""
         return {

@@ -22,7 +22,7 @@ from stripesim.scenarios.clusters.scenario import (
     mean_size_words,
     size_key,
 )
-from stripesim.scenarios.clusters.usage import stored_on, use_by_class
+from stripesim.scenarios.clusters.usage import pools_beside, stored_on, use_by_class
 from stripesim.scenarios.schema.geometry import equal_host_counts
 from stripesim.scenarios.schema.scenario import scenario_from
 from stripesim.scenarios.schema.units import bytes_text, size_text
@@ -63,7 +63,7 @@ def scenario_without_map(
     MeasuredError
         If the pool cannot be simulated.
     """
-    described = describe_pool(cluster, pool)
+    described = describe_pool(cluster, pool, holding=pools_beside(cluster, pool))
     hosts, domain, notes = _with_racks(cluster, described)
     keys = {
         **described.cluster,
@@ -79,7 +79,7 @@ def scenario_without_map(
         "requests": _REQUESTS,
     }
     notes += _size_notes(described)
-    notes += object_notes(pool, described.object_bytes)
+    notes += object_notes(described.objects, pool, described.object_bytes)
     if _has_upmaps(cluster, pool):
         keys["upmap_max_deviation"] = _UPMAP_MAX_DEVIATION
         notes.append(
@@ -108,7 +108,7 @@ def plan_of(cluster: ImportedCluster, pool: ImportedPool) -> ImportedScenario:
     the data stored now and, if known, the measured rate.
     """
     counted = scenario_without_map(cluster, pool)
-    described = describe_pool(cluster, pool)
+    described = describe_pool(cluster, pool, holding=pools_beside(cluster, pool))
     keys = counted.tables["cluster"]
     step = keys.get("racks", 1)
     hosts = {math.ceil(keys["hosts"] * factor / step) * step for factor in _PLANNED}

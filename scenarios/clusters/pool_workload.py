@@ -8,6 +8,7 @@ from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.documents import MeasuredRate
 from stripesim.scenarios.clusters.hardware import Derivation
 from stripesim.scenarios.clusters.report_schema import PoolCounters
+from stripesim.scenarios.clusters.usage import ObjectMean
 from stripesim.scenarios.schema.budget import OBJECT_BYTES_MAX
 from stripesim.scenarios.schema.keys import OBJECT_BYTES
 from stripesim.scenarios.schema.units import (
@@ -104,32 +105,32 @@ class PoolLoad:
         return {"block_sizes_bytes": [format_size(self.mean_bytes)]}
 
 
-def object_bytes_of(pool: ImportedPool, load: PoolLoad) -> int:
-    """Return the size of a pool's objects: 4 MiB, or the mean of a pool with much smaller or larger ones [B].
+def object_bytes_of(mean: ObjectMean | None, pool: ImportedPool, load: PoolLoad) -> int:
+    """Return the size of simulated objects: 4 MiB, or a mean that is much smaller or larger [B].
 
     An object is a whole number of the larger mean request. No operation of Ceph reaches beyond its object,
     so none of a simulated image should.
     """
-    mean_bytes = pool.mean_object_bytes
-    if mean_bytes is None:
+    if mean is None:
         return OBJECT_BYTES
     smallest = OBJECT_BYTES / _IMAGE_OBJECT_FACTOR
-    if smallest <= mean_bytes <= OBJECT_BYTES * _IMAGE_OBJECT_FACTOR:
+    if smallest <= mean.size_bytes <= OBJECT_BYTES * _IMAGE_OBJECT_FACTOR:
         return OBJECT_BYTES
     request_bytes = max(load.read_bytes or 0, load.write_bytes or 0)
     most = OBJECT_BYTES_MAX // request_bytes
-    requests = min(max(1, round(mean_bytes / request_bytes)), most)
+    requests = min(max(1, round(mean.size_bytes / request_bytes)), most)
     return max(requests * request_bytes, pool.stripe_unit_bytes)
 
 
-def object_notes(pool: ImportedPool, object_bytes: int) -> list[str]:
+def object_notes(
+    mean: ObjectMean | None, pool: ImportedPool, object_bytes: int
+) -> list[str]:
     """Note how the objects of a pool, and the requests to them, differ from those of its scenario."""
     notes = []
-    mean_bytes = pool.mean_object_bytes
-    if mean_bytes is not None and object_bytes > _IMAGE_OBJECT_FACTOR * mean_bytes:
+    if mean is not None and object_bytes > _IMAGE_OBJECT_FACTOR * mean.size_bytes:
         notes.append(
-            f"pool {pool.placed.name}: objects of {bytes_text(mean_bytes)} on average become fewer ones of "
-            f"{size_text(object_bytes)}, so recovery takes longer than simulated"
+            f"pool {pool.placed.name}: objects of {bytes_text(mean.size_bytes)} on average become fewer ones "
+            f"of {size_text(object_bytes)}, so recovery takes longer than simulated"
         )
     if "rgw" in pool.application.split(", "):
         notes.append(_gateway_note(pool))

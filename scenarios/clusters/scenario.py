@@ -50,7 +50,7 @@ from stripesim.scenarios.clusters.pool_workload import (
     object_notes,
 )
 from stripesim.scenarios.clusters.report_schema import printable
-from stripesim.scenarios.clusters.usage import data_by_osd
+from stripesim.scenarios.clusters.usage import ObjectMean, data_by_osd, mean_object
 from stripesim.scenarios.schema.keys import (
     FILL_RATIOS,
     OBJECT_BYTES,
@@ -129,6 +129,7 @@ class PoolDescription:
     load: PoolLoad
     head: dict[str, Any]  # top-level keys
     cluster: dict[str, Any]  # keys of `[cluster]` except for the number of hosts
+    objects: ObjectMean | None  # that the pool's objects stand for, None if not known
     object_bytes: int  # size of the pool's objects
     image_bytes: int  # size of the images of simulated clients
     derivations: tuple[Derivation, ...]  # of each key
@@ -263,8 +264,16 @@ def problem_of(cluster: ImportedCluster, pool: ImportedPool) -> str | None:
     return None
 
 
-def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescription:
-    """Collect the parts that all scenarios of a pool share."""
+def describe_pool(
+    cluster: ImportedCluster,
+    pool: ImportedPool,
+    *,
+    holding: Sequence[ImportedPool] = (),
+) -> PoolDescription:
+    """Collect the parts that all scenarios of a pool share.
+
+    Its data stands for that of the pools `holding`, by default for its own.
+    """
     problem = problem_of(cluster, pool)
     if problem:
         raise MeasuredError(problem)
@@ -278,7 +287,8 @@ def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescripti
         known += ", the nearest that is simulated"
     hardware = hardware_of(cluster, pool, release)
     load = load_of(cluster, pool)
-    object_bytes = object_bytes_of(pool, load)
+    objects = mean_object(holding or (pool,))
+    object_bytes = object_bytes_of(objects, pool, load)
     keys: dict[str, Any] = {
         "pg_num": pool.placed.pg_num,
         "stripe_unit_bytes": pool.stripe_unit_bytes,
@@ -286,11 +296,11 @@ def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescripti
         "drive_bytes": size_key(hardware.tables["drive_bytes"]),
     }
     sizes: list[Derivation] = []
-    if object_bytes != OBJECT_BYTES:
+    if objects is not None and object_bytes != OBJECT_BYTES:
         keys["object_bytes"] = format_size(object_bytes)
-        mean = bytes_text(pool.mean_object_bytes)
+        mean = bytes_text(objects.size_bytes)
         source = (
-            f"{pool.objects_count:,} objects of {mean} on average, in whole requests"
+            f"{objects.objects_count:,} objects of {mean} on average, in whole requests"
         )
         sizes = [Derivation("cluster.object_bytes", source, size_text(object_bytes))]
     keys |= _own_ratios(cluster)
@@ -308,6 +318,7 @@ def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescripti
             "schemes": [pool.scheme],
         },
         cluster=keys,
+        objects=objects,
         object_bytes=object_bytes,
         image_bytes=_image_bytes(cluster, pool, object_bytes),
         derivations=(
@@ -393,7 +404,7 @@ def scenario_of(
     derived = (*described.derivations, *sizes, *described.load.table_derivations())
     notes = [
         *_placement_notes(cluster, pool, keys),
-        *object_notes(pool, described.object_bytes),
+        *object_notes(described.objects, pool, described.object_bytes),
     ]
     return ImportedScenario(pool.placed.name, tables, derived, text, tuple(notes))
 

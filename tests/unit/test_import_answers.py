@@ -37,7 +37,7 @@ from stripesim.scenarios.clusters.scenario import (
     write_scenario,
 )
 from stripesim.scenarios.clusters.summary import describe_cluster
-from stripesim.scenarios.clusters.usage import stored_on, use_by_class
+from stripesim.scenarios.clusters.usage import mean_object, stored_on, use_by_class
 from stripesim.scenarios.forms.capacity import capacity_of as scheme_capacity
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.scenario import load_scenario, scenario_from
@@ -545,6 +545,21 @@ def test_objects_of_images_have_the_usual_size(imported, mean_mib):
     assert "object_bytes" not in tables["cluster"]
 
 
+def test_a_plan_has_the_mean_object_of_all_pools_on_the_osds(tmp_path):
+    # 1,000 objects of 48 KiB, and another pool's 1,000 of 144 KiB on the same OSDs.
+    document = report(counters={"num_bytes": 48_000 * KIB, "num_objects": 1000})
+    (pool,) = document["osdmap"]["pools"]
+    other = {**pool, "pool": 2, "pool_name": "other"}
+    document["osdmap"]["pools"].append(other)
+    counters = {"num_bytes": 144_000 * KIB, "num_objects": 1000}
+    document["pool_stats"].append({"poolid": 2, "stat_sum": counters})
+    cluster = import_cluster([write_report(tmp_path, document)])
+    tables = scenario_of(cluster, cluster.pools[0], "m.txt").tables
+    assert tables["cluster"]["object_bytes"] == "48KiB"
+    planned = plan_of(cluster, cluster.pools[0]).tables
+    assert planned["cluster"]["object_bytes"] == "96KiB"
+
+
 def test_objects_smaller_than_a_request_are_noted_as_fewer(imported):
     # A request reaches over one object, so objects of 1 KiB become a quarter as many of 4 KiB.
     counters = {"num_bytes": 1000 * KIB, "num_objects": 1000}
@@ -565,7 +580,7 @@ def test_ceph_df_counts_the_keys_of_a_pool_once(tmp_path):
         path.write_text(json.dumps(content))
     pool = import_cluster(files).pools[0]
     assert (pool.stored_bytes, pool.omap_bytes) == (10**12, 2 * 10**11)
-    assert pool.mean_object_bytes == 12 * 10**5
+    assert mean_object([pool]) == (10**6, 12 * 10**5)
 
 
 # Load.

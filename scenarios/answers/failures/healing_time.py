@@ -13,6 +13,7 @@ from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.pool_workload import load_of, object_bytes_of
 from stripesim.scenarios.clusters.scenario import scenario_of, write_scenario
+from stripesim.scenarios.clusters.usage import mean_object
 from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild
 from stripesim.scenarios.schema.scenario import Scenario, load_scenario
 from stripesim.sim.ceph.failures.background.reservations import Backfill, schedule_s
@@ -123,7 +124,8 @@ def _filled(
 
 def _layout(cluster: ImportedCluster, each: PoolFailures) -> _Layout:
     """Return what pools share that rebuild at the same pace."""
-    object_bytes = object_bytes_of(each.pool, load_of(cluster, each.pool))
+    load = load_of(cluster, each.pool)
+    object_bytes = object_bytes_of(mean_object((each.pool,)), each.pool, load)
     return each.pool.scheme, each.pool.osds, object_bytes
 
 
