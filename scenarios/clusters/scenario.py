@@ -406,6 +406,12 @@ def scenario_of(
         *_placement_notes(cluster, pool, keys),
         *object_notes(described.objects, pool, described.object_bytes),
     ]
+    if pool.held_bytes and pool.held_bytes < described.image_bytes:
+        notes.append(
+            f"pool {pool.placed.name} holds {bytes_text(pool.held_bytes)}, less than the image of "
+            f"{bytes_text(described.image_bytes)} that its load needs: [faults] and [repair] of a run move "
+            "the image. rehearse, durability and --failures count what the pool holds"
+        )
     return ImportedScenario(pool.placed.name, tables, derived, text, tuple(notes))
 
 

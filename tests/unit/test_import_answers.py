@@ -560,6 +560,14 @@ def test_a_plan_has_the_mean_object_of_all_pools_on_the_osds(tmp_path):
     assert planned["cluster"]["object_bytes"] == "96KiB"
 
 
+@pytest.mark.parametrize(("stored_gb", "is_noted"), [(1, True), (1000, False)])
+def test_a_pool_smaller_than_its_image_is_noted(imported, stored_gb, is_noted):
+    cluster = imported(counters={"num_bytes": stored_gb * 10**9})
+    scenario = scenario_of(cluster, cluster.pools[0], "m.txt")
+    assert scenario.tables["workload"]["image_bytes"] == "8GiB"
+    assert any("holds 1 GB" in note for note in scenario.notes) == is_noted
+
+
 def test_objects_smaller_than_a_request_are_noted_as_fewer(imported):
     # A request reaches over one object, so objects of 1 KiB become a quarter as many of 4 KiB.
     counters = {"num_bytes": 1000 * KIB, "num_objects": 1000}
