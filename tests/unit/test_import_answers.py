@@ -121,6 +121,10 @@ def test_a_separate_database_is_no_room_although_osd_df_counts_it(imported, tmp_
     assert pool["usable_bytes_full"] == same["usable_bytes_full"]
     # The fullest OSD is as full as `ceph osd df` shows: 3 of 5 parts.
     assert row["fullest"]["used_ratio"] == pytest.approx(0.6)
+    # The page draws half of the raw bytes as used, because these exclude databases.
+    document, _ = describe_cluster(with_df)
+    (table,) = sections_of(document, ())[0].tables
+    assert table.rows[-1][1].share == pytest.approx(0.5)
     # And the scenario has drives of 4.096 TB, half full.
     scenario = scenario_of(with_df, with_df.pools[0], "m.txt").tables["cluster"]
     assert scenario["drive_bytes"] == "4.096TB"
