@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _ROWS_MAX: Final = 40
 #: Longest list of failure domains that cannot heal. The number of others is printed.
 _STUCK_MAX: Final = 8
+_IN_USE: Final = "in use"
 
 Row = Mapping[str, Any]
 
@@ -233,9 +234,13 @@ def _waterfall(capacity: Row) -> Section:
     for same in zip(
         *(_steps(row, capacity["full_ratio"]) for row in classes), strict=True
     ):
+        sizes = [size for _, size, _ in same]
+        if same[0][0] == _IN_USE:
+            # Raw bytes exclude databases on separate devices, so the bar does too.
+            sizes = [row["used_data_bytes"] for row in classes]
         shares = [
             None if size is None else size / max(row["raw_bytes"], 1.0)
-            for row, (_, size, _) in zip(classes, same, strict=True)
+            for row, size in zip(classes, sizes, strict=True)
         ]
         cells = [
             TableCell(bytes_text(size), why, share)
@@ -288,7 +293,7 @@ def _steps(row: Row, full: float) -> list[tuple[str, float | None, str]]:
         ),
         ("until the first OSD is full", now["usable_raw_bytes"], fullest),
         ("the same after upmap", then["usable_raw_bytes"], moved),
-        ("in use", row["used_bytes"], use_text(row)),
+        (_IN_USE, row["used_bytes"], use_text(row)),
     ]
 
 
@@ -410,8 +415,8 @@ def _balance(document: Row) -> Section:
     return Section(
         "Balance",
         "balance",
-        "Fullest now: by bytes in use, as ceph osd df counts them (over the mean: VAR). First to be "
-        "full: the OSD with most data for its size if all pools grow in proportion. It limits the "
+        "Fullest now: by bytes in use, as ceph osd df counts them (over the mean: VAR within the class). First to "
+        "be full: the OSD with most data for its size if all pools grow in proportion. It limits the "
         "cluster's capacity. Like Ceph's balancer, upmap moves single shards, "
         "within their rule's failure domains, from the fullest to the emptiest OSDs.",
         [

@@ -13,14 +13,13 @@ from stripesim.models.placement.pg_autoscale import autoscaled_pg_num
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import slow_class
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.keys import OBJECT_BYTES, cells
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.audit import refuse
 from stripesim.sim.run import Run
 
 PARAMETERS = "nvme"
-OBJECT_BYTES = 4 << 20
 #: Requests of a run over those in flight. The busiest queues fill slowly, so more is better, up to a bound on
 #: the requests of a run and not below a minimum.
 ROUNDS = 40

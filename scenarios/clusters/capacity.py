@@ -236,7 +236,7 @@ def _pool_row(
         "imbalance_after_loss": after_loss,
         "failure_domains": len(by_domain),
         "unplaced_groups": unplaced,
-        "stored_bytes": pool.stored_bytes,
+        "stored_bytes": pool.held_bytes,
         "more_bytes": max(0.0, min(room, default=0.0)) / pool.overhead,
     }
 

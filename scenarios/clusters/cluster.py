@@ -29,6 +29,7 @@ from stripesim.scenarios.clusters.documents import (
 from stripesim.scenarios.clusters.osd_map import read_osd_map
 from stripesim.scenarios.clusters.placement_counts import (
     Counts,
+    acting_warnings,
     computed_counts,
     count_warnings,
     reported_counts,
@@ -78,13 +79,21 @@ class ImportedPool:
     failure_domain: str  # type of bucket that holds at most one shard of a group
     osds: tuple[int, ...]  # that the rule places data on, in or out
     min_size: int  # shards below which a placement group serves no clients
-    stored_bytes: int | None
+    stored_bytes: int | None  # data of clients, without keys
     omap_bytes: int  # keys of one copy: bucket indexes, for example
+    objects_count: int  # 0 if no file has it
     allocated_bytes: int | None  # on all OSDs, None if no file has them
     counters: PoolCounters | None
     rate: MeasuredRate | None
     compresses: bool  # True with any compression_mode but none
     application: str
+
+    @property
+    def held_bytes(self) -> int | None:
+        """Data of clients and keys, as `ceph df` counts them (STORED) [B]. None if they are not known."""
+        if self.stored_bytes is None:
+            return None
+        return self.stored_bytes + self.omap_bytes
 
     def row(self) -> dict[str, Any]:
         """Return the pool as the JSON document lists it."""
@@ -98,7 +107,8 @@ class ImportedPool:
             "rule": self.rule_name,
             "failure_domain": self.failure_domain,
             "osds": len(self.osds),
-            "stored_bytes": self.stored_bytes,
+            "stored_bytes": self.held_bytes,
+            "objects": self.objects_count or None,
             "application": self.application,
         }
 
@@ -278,6 +288,7 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
     counts = computed_counts(osd_map, sets)
     reported = reported_counts(documents)
     warnings += count_warnings(counts, reported, documents)
+    warnings += acting_warnings(sets, documents)
     warnings += _state_warnings(osd_map)
     warnings += _ratio_warnings(dump)
     warnings += _min_size_warnings(pools)
@@ -363,6 +374,10 @@ def _pool(
             "group leads"
         )
     counters = documents.pool_counters.get(placed.id)
+    # Both miss keys: a deep scrub counts those of then, and RocksDB those that it has written to a file.
+    keys_bytes = [documents.pool_keys_bytes.get(placed.id, 0)]
+    if counters is not None:
+        keys_bytes.append(counters.num_omap_bytes)
     return ImportedPool(
         placed=placed,
         key=key,
@@ -375,7 +390,8 @@ def _pool(
         osds=osds,
         min_size=row.min_size or parse_scheme(scheme).min_size,
         stored_bytes=counters.num_bytes if counters else None,
-        omap_bytes=max(0, counters.num_omap_bytes) if counters else 0,
+        omap_bytes=max(0, *keys_bytes),
+        objects_count=max(0, counters.num_objects) if counters else 0,
         allocated_bytes=documents.pool_allocated_bytes.get(placed.id),
         counters=counters,
         rate=documents.pool_rates.get(placed.id),

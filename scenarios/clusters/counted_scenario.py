@@ -22,12 +22,11 @@ from stripesim.scenarios.clusters.scenario import (
     mean_size_words,
     size_key,
 )
-from stripesim.scenarios.clusters.usage import stored_on, use_by_class
+from stripesim.scenarios.clusters.usage import pools_beside, stored_on, use_by_class
 from stripesim.scenarios.schema.geometry import equal_host_counts
 from stripesim.scenarios.schema.scenario import scenario_from
 from stripesim.scenarios.schema.units import bytes_text, size_text
 
-_OBJECT_BYTES: Final = 4 << 20
 _RACK_NAME_MAX: Final = 64
 # src/pybind/mgr/balancer/module.py of Ceph 16.2.15.
 _UPMAP_MAX_DEVIATION: Final = 5
@@ -64,7 +63,7 @@ def scenario_without_map(
     MeasuredError
         If the pool cannot be simulated.
     """
-    described = describe_pool(cluster, pool)
+    described = describe_pool(cluster, pool, holding=pools_beside(cluster, pool))
     hosts, domain, notes = _with_racks(cluster, described)
     keys = {
         **described.cluster,
@@ -80,7 +79,7 @@ def scenario_without_map(
         "requests": _REQUESTS,
     }
     notes += _size_notes(described)
-    notes += object_notes(pool)
+    notes += object_notes(described.objects, pool, described.object_bytes)
     if _has_upmaps(cluster, pool):
         keys["upmap_max_deviation"] = _UPMAP_MAX_DEVIATION
         notes.append(
@@ -109,7 +108,7 @@ def plan_of(cluster: ImportedCluster, pool: ImportedPool) -> ImportedScenario:
     the data stored now and, if known, the measured rate.
     """
     counted = scenario_without_map(cluster, pool)
-    described = describe_pool(cluster, pool)
+    described = describe_pool(cluster, pool, holding=pools_beside(cluster, pool))
     keys = counted.tables["cluster"]
     step = keys.get("racks", 1)
     hosts = {math.ceil(keys["hosts"] * factor / step) * step for factor in _PLANNED}
@@ -136,7 +135,7 @@ def _plan_derivations(
 ) -> list[Derivation]:
     pool = described.pool
     stored = bytes_text(stored_on(cluster, pool))
-    own = bytes_text(pool.stored_bytes)
+    own = bytes_text(pool.held_bytes)
     on_osds = (
         f"data of all pools on the OSDs of {pool.placed.name} / {pool.overhead:.4g}, its overhead (the pool "
         f"alone stores {own})"
@@ -302,7 +301,7 @@ def outside_of_pool(described: PoolDescription) -> list[Problem]:
             **keys,
             "hosts": len(described.hosts),
             "osds_per_host": max(1, round(osds / len(described.hosts))),
-            "object_bytes": _OBJECT_BYTES,
+            "object_bytes": described.object_bytes,
         },
         "workload": {
             "kind": "closed",

@@ -57,11 +57,13 @@ class Documents:
     crush: CrushDump | None = None
     crush_file: str = ""
     metadata: dict[int, OsdMetadata] = field(default_factory=dict)
+    fsid: str = ""  # of the cluster, empty if no file has it
     osd_use: dict[int, OsdUse] = field(default_factory=dict)
     class_sums: dict[str, OsdSums] = field(default_factory=dict)
     cluster_sum: OsdSums | None = None
     pool_counters: dict[int, PoolCounters] = field(default_factory=dict)
     all_pools: PoolCounters = field(default_factory=PoolCounters)
+    pool_keys_bytes: dict[int, int] = field(default_factory=dict)  # by `ceph df detail`
     pool_allocated_bytes: dict[int, int] = field(default_factory=dict)
     pool_rates: dict[int, MeasuredRate] = field(default_factory=dict)
     cluster_rate: MeasuredRate | None = None
@@ -172,6 +174,8 @@ def _add(documents: Documents, file: str, document: Any) -> None:
 
 def _add_report(documents: Documents, file: str, document: Mapping[str, Any]) -> None:
     report = checked(CephReport, document, file)
+    if report.osdmap is not None:
+        _check_cluster(documents, f"{file}: osdmap.fsid", report.osdmap.fsid)
     documents.version = report.version
     documents.osd_map = report.osdmap
     documents.osd_map_file = file
@@ -189,13 +193,23 @@ def _add_report(documents: Documents, file: str, document: Mapping[str, Any]) ->
         _add_pgs(documents, report.pgmap)
 
 
+def _check_cluster(documents: Documents, key: str, fsid: str) -> None:
+    """Refuse a file of another cluster than the files before."""
+    if fsid and documents.fsid and fsid != documents.fsid:
+        wanted = f"{documents.fsid!r}, as in the other files: files of one cluster"
+        raise MeasuredError(f"{key}: got {fsid!r}, wanted {wanted}")
+    documents.fsid = fsid or documents.fsid
+
+
 def _add_crush(documents: Documents, file: str, document: Mapping[str, Any]) -> None:
     documents.crush = checked(CrushDump, document, file)
     documents.crush_file = file
 
 
 def _add_osd_map(documents: Documents, file: str, document: Mapping[str, Any]) -> None:
-    documents.osd_map = checked(OsdMapDump, document, file)
+    osd_map = checked(OsdMapDump, document, file)
+    _check_cluster(documents, f"{file}: fsid", osd_map.fsid)
+    documents.osd_map = osd_map
     documents.osd_map_file = file
 
 
@@ -227,8 +241,9 @@ def _add_df(documents: Documents, file: str, document: Mapping[str, Any]) -> Non
 
 
 def _add_status(documents: Documents, file: str, document: Mapping[str, Any]) -> None:
-    rate = checked(CephStatus, document, file).pgmap
-    documents.cluster_rate = _measured(rate, "status")
+    status = checked(CephStatus, document, file)
+    _check_cluster(documents, f"{file}: fsid", status.fsid)
+    documents.cluster_rate = _measured(status.pgmap, "status")
 
 
 def _add_ceph_df(documents: Documents, file: str, document: Mapping[str, Any]) -> None:
@@ -239,14 +254,21 @@ def _add_ceph_df(documents: Documents, file: str, document: Mapping[str, Any]) -
             kb_used=total.total_used_raw_bytes // _KIB,
             kb_avail=total.total_avail_bytes // _KIB,
         )
+    for row in df.pools:
+        documents.pool_keys_bytes[row.id] = row.stats.stored_omap
     rows = [PoolStats(poolid=row.id, stat_sum=_counters(row.stats)) for row in df.pools]
     _add_pool_stats(documents, rows)
 
 
 def _counters(df: PoolDf) -> PoolCounters:
     """Convert the counters of `ceph df detail` to those of a report."""
+    data_bytes = df.stored
+    if data_bytes is not None:
+        data_bytes = max(0, data_bytes - df.stored_omap)
     return PoolCounters(
-        num_bytes=df.stored,
+        num_bytes=data_bytes,
+        num_omap_bytes=df.stored_omap,
+        num_objects=df.objects,
         num_read=df.rd,
         num_read_kb=df.rd_bytes // _KIB,
         num_write=df.wr,

@@ -1,7 +1,7 @@
 """Count the placement groups of each OSD, and compare the counts with the cluster's."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -45,6 +45,34 @@ def reported_counts(documents: Documents) -> Counts | None:
     return {
         osd: (acting[osd], primary[osd]) for osd in acting | primary if 0 <= osd < NONE
     }
+
+
+def acting_warnings(sets: Mapping[int, PgSets], documents: Documents) -> list[str]:
+    """List the groups that a file has on other OSDs than mapped, or that the OSD map lacks."""
+    differing = []
+    for row in documents.pg_rows:
+        number = parse_pg_id(row.pgid)
+        if number is None or not row.acting:
+            continue
+        pool, group = number
+        ours: list[int] = []
+        if pool in sets and group < len(sets[pool].acting):
+            ours = sets[pool].acting[group].tolist()
+        if _present(ours) != _present(row.acting):
+            differing.append(row.pgid)
+    if not differing:
+        return []
+    listed = ", ".join(differing[:_LISTED])
+    if len(differing) > _LISTED:
+        listed += f" and {len(differing) - _LISTED} more"
+    return [
+        f"pg_stats: {len(differing)} of {len(documents.pg_rows)} placement groups act on other OSDs than "
+        f"mapped: {listed}. Their data are of another moment, or of another cluster"
+    ]
+
+
+def _present(osds: Iterable[int]) -> list[int]:
+    return [osd for osd in osds if 0 <= osd < NONE]
 
 
 def count_warnings(

@@ -1,5 +1,6 @@
 """Derive the load of an imported pool: request sizes and read fraction from counters, and measured rates."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -7,7 +8,15 @@ from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.documents import MeasuredRate
 from stripesim.scenarios.clusters.hardware import Derivation
 from stripesim.scenarios.clusters.report_schema import PoolCounters
-from stripesim.scenarios.schema.units import format_size, number_text, size_text
+from stripesim.scenarios.clusters.usage import ObjectMean
+from stripesim.scenarios.schema.budget import OBJECT_BYTES_MAX
+from stripesim.scenarios.schema.keys import OBJECT_BYTES
+from stripesim.scenarios.schema.units import (
+    bytes_text,
+    format_size,
+    number_text,
+    size_text,
+)
 
 _KIB: Final = 1024
 _SECTOR_BYTES: Final = 512
@@ -16,8 +25,14 @@ _ASSUMED_BYTES: Final = 4096
 # An operation touches at most one object, by default 4 MiB.
 _REQUEST_MAX: Final = 64 << 20
 _QUEUE_DEPTH: Final = 32
-# Long enough for thousands of requests on disks. Loads that end together stay mixed to the end.
+# Long enough for thousands of small requests on disks. Loads that end together stay mixed to the end.
 _DURATION_S: Final = 2.0
+# A run has at least this many requests for each one in flight, also of large ones on a few slow disks.
+_REQUESTS_PER_SLOT: Final = 32
+_SLOW_SEEK_S: Final = 0.01
+_SLOW_BYTES_PER_S: Final = 100e6
+# Objects whose mean is within this factor are those of images, which may be sparse.
+_IMAGE_OBJECT_FACTOR: Final = 2
 #: Minimum share of a cluster's operations for the cluster's rate to count as the pool's.
 _MOST: Final = 0.9
 
@@ -32,6 +47,7 @@ class PoolLoad:
     read_fraction: float
     measured: bool  # True if counters give sizes and the read fraction
     rate: MeasuredRate | None
+    duration_s: float  # of a run
     derivations: tuple[Derivation, ...]  # of each key
 
     @property
@@ -43,7 +59,7 @@ class PoolLoad:
 
     def tables(self, image_bytes: int) -> dict[str, Any]:
         """Return the workload tables: one load, or two if reads and writes differ in size."""
-        common = {**common_keys(image_bytes), "duration_s": _DURATION_S}
+        common = {**common_keys(image_bytes), "duration_s": self.duration_s}
         if not self.measured:
             return {
                 "workload": {
@@ -89,14 +105,43 @@ class PoolLoad:
         return {"block_sizes_bytes": [format_size(self.mean_bytes)]}
 
 
-def object_notes(pool: ImportedPool) -> list[str]:
-    """Note that a pool of RADOS gateways has the load of an image in its scenario."""
-    if "rgw" not in pool.application.split(", "):
-        return []
-    return [
+def object_bytes_of(mean: ObjectMean | None, pool: ImportedPool, load: PoolLoad) -> int:
+    """Return the size of simulated objects: 4 MiB, or a mean that is much smaller or larger [B].
+
+    An object is a whole number of the larger mean request. No operation of Ceph reaches beyond its object,
+    so none of a simulated image should.
+    """
+    if mean is None:
+        return OBJECT_BYTES
+    smallest = OBJECT_BYTES / _IMAGE_OBJECT_FACTOR
+    if smallest <= mean.size_bytes <= OBJECT_BYTES * _IMAGE_OBJECT_FACTOR:
+        return OBJECT_BYTES
+    request_bytes = max(load.read_bytes or 0, load.write_bytes or 0)
+    most = OBJECT_BYTES_MAX // request_bytes
+    requests = min(max(1, round(mean.size_bytes / request_bytes)), most)
+    return max(requests * request_bytes, pool.stripe_unit_bytes)
+
+
+def object_notes(
+    mean: ObjectMean | None, pool: ImportedPool, object_bytes: int
+) -> list[str]:
+    """Note how the objects of a pool, and the requests to them, differ from those of its scenario."""
+    notes = []
+    if mean is not None and object_bytes > _IMAGE_OBJECT_FACTOR * mean.size_bytes:
+        notes.append(
+            f"pool {pool.placed.name}: objects of {bytes_text(mean.size_bytes)} on average become fewer ones "
+            f"of {size_text(object_bytes)}, so recovery takes longer than simulated"
+        )
+    if "rgw" in pool.application.split(", "):
+        notes.append(_gateway_note(pool))
+    return notes
+
+
+def _gateway_note(pool: ImportedPool) -> str:
+    return (
         f"pool {pool.placed.name} serves RADOS gateways: the load is their operations, on an image, and not "
         'the S3 requests of clients. For those, write [cluster.gateways] and a [workload] of kind = "s3"'
-    ]
+    )
 
 
 def common_keys(image_bytes: int) -> dict[str, Any]:
@@ -141,6 +186,7 @@ def load_of(cluster: ImportedCluster, pool: ImportedPool) -> PoolLoad:
             0.5,
             measured=False,
             rate=rate,
+            duration_s=_duration_s(cluster, pool, _ASSUMED_BYTES),
             derivations=(*derived,),
         )
     reads = _mean_bytes(counters.num_read, counters.num_read_kb)
@@ -170,8 +216,20 @@ def load_of(cluster: ImportedCluster, pool: ImportedPool) -> PoolLoad:
         share,
         measured=True,
         rate=rate,
+        duration_s=_duration_s(cluster, pool, max(reads or 0, writes or 0)),
         derivations=(*derived,),
     )
+
+
+def _duration_s(
+    cluster: ImportedCluster, pool: ImportedPool, request_bytes: int
+) -> float:
+    """Return how long a run has to be for slow disks to complete enough requests [s]."""
+    busy_s = pool.placed.size * _SLOW_SEEK_S
+    busy_s += request_bytes * pool.overhead / _SLOW_BYTES_PER_S
+    busy_s *= _REQUESTS_PER_SLOT * _QUEUE_DEPTH
+    osds_count = max(1, len(cluster.osds_of(pool)))
+    return max(_DURATION_S, float(math.ceil(busy_s / osds_count)))
 
 
 def _requests(counters: PoolCounters) -> int:

@@ -277,6 +277,7 @@ class StretchMode(ReportPart):
 class OsdMapDump(ReportPart):
     """The OSD map."""
 
+    fsid: Text = ""
     osds: list[OsdRow] = _REQUIRED
     pools: list[PoolRow] = _REQUIRED
     full_ratio: Share = 0.0
@@ -448,6 +449,7 @@ class PoolCounters(ReportPart):
 
     num_bytes: Counter | None = None
     num_omap_bytes: Change = 0
+    num_objects: Change = 0
     num_read: Counter = 0
     num_read_kb: Counter = 0
     num_write: Counter = 0
@@ -549,6 +551,8 @@ class PoolDf(ReportPart):
     """Counters of a pool in `ceph df detail`."""
 
     stored: Counter | None = None
+    stored_omap: Counter = 0
+    objects: Counter = 0
     rd: Counter = 0
     rd_bytes: Counter = 0
     wr: Counter = 0
@@ -580,6 +584,7 @@ class CephDf(ReportPart):
 class CephStatus(ReportPart):
     """The rates in `ceph status`."""
 
+    fsid: Text = ""
     pgmap: IoRate = _REQUIRED
 
 

@@ -43,15 +43,26 @@ from stripesim.scenarios.clusters.hardware import (
     has_mclock_of_reef,
 )
 from stripesim.scenarios.clusters.pool_crush import crush_of_pool
-from stripesim.scenarios.clusters.pool_workload import PoolLoad, load_of, object_notes
+from stripesim.scenarios.clusters.pool_workload import (
+    PoolLoad,
+    load_of,
+    object_bytes_of,
+    object_notes,
+)
 from stripesim.scenarios.clusters.report_schema import printable
-from stripesim.scenarios.clusters.usage import data_by_osd
+from stripesim.scenarios.clusters.usage import ObjectMean, data_by_osd, mean_object
 from stripesim.scenarios.schema.keys import (
     FILL_RATIOS,
+    OBJECT_BYTES,
 )
 from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.schema.toml import escaped
-from stripesim.scenarios.schema.units import bytes_text, counted_text
+from stripesim.scenarios.schema.units import (
+    bytes_text,
+    counted_text,
+    format_size,
+    size_text,
+)
 from stripesim.scenarios.show.files import write_files
 
 # Reports print ratios as 0.94999998807907104.
@@ -71,7 +82,6 @@ _RELEASE_UNKNOWN: Final = 16
 _RELEASE_WITH_FASTEC: Final = 20
 _NAME_MAX: Final = 64
 _IMAGE_BYTES: Final = 8 << 30
-_OBJECT_BYTES: Final = 4 << 20
 # Relative difference up to which OSDs of hosts count as equally large. Partitions differ by some
 # megabytes.
 _ALIKE: Final = 0.02
@@ -119,6 +129,8 @@ class PoolDescription:
     load: PoolLoad
     head: dict[str, Any]  # top-level keys
     cluster: dict[str, Any]  # keys of `[cluster]` except for the number of hosts
+    objects: ObjectMean | None  # that the pool's objects stand for, None if not known
+    object_bytes: int  # size of the pool's objects
     image_bytes: int  # size of the images of simulated clients
     derivations: tuple[Derivation, ...]  # of each key
 
@@ -231,7 +243,7 @@ def chosen_pools(cluster: ImportedCluster, names: Sequence[str]) -> list[Importe
 
 def _importance(pool: ImportedPool) -> tuple[int, int]:
     """Return a sort key: stored bytes, then shards."""
-    return pool.stored_bytes or 0, pool.placed.pg_num * pool.placed.size
+    return pool.held_bytes or 0, pool.placed.pg_num * pool.placed.size
 
 
 def problem_of(cluster: ImportedCluster, pool: ImportedPool) -> str | None:
@@ -252,8 +264,16 @@ def problem_of(cluster: ImportedCluster, pool: ImportedPool) -> str | None:
     return None
 
 
-def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescription:
-    """Collect the parts that all scenarios of a pool share."""
+def describe_pool(
+    cluster: ImportedCluster,
+    pool: ImportedPool,
+    *,
+    holding: Sequence[ImportedPool] = (),
+) -> PoolDescription:
+    """Collect the parts that all scenarios of a pool share.
+
+    Its data stands for that of the pools `holding`, by default for its own.
+    """
     problem = problem_of(cluster, pool)
     if problem:
         raise MeasuredError(problem)
@@ -267,12 +287,22 @@ def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescripti
         known += ", the nearest that is simulated"
     hardware = hardware_of(cluster, pool, release)
     load = load_of(cluster, pool)
+    objects = mean_object(holding or (pool,))
+    object_bytes = object_bytes_of(objects, pool, load)
     keys: dict[str, Any] = {
         "pg_num": pool.placed.pg_num,
         "stripe_unit_bytes": pool.stripe_unit_bytes,
         **hardware.tables,
         "drive_bytes": size_key(hardware.tables["drive_bytes"]),
     }
+    sizes: list[Derivation] = []
+    if objects is not None and object_bytes != OBJECT_BYTES:
+        keys["object_bytes"] = format_size(object_bytes)
+        mean = bytes_text(objects.size_bytes)
+        source = (
+            f"{objects.objects_count:,} objects of {mean} on average, in whole requests"
+        )
+        sizes = [Derivation("cluster.object_bytes", source, size_text(object_bytes))]
     keys |= _own_ratios(cluster)
     if pool.placed.kind == "erasure" and release >= _RELEASE_WITH_FASTEC:
         keys["ec_optimizations"] = pool.optimised
@@ -288,10 +318,13 @@ def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescripti
             "schemes": [pool.scheme],
         },
         cluster=keys,
-        image_bytes=_image_bytes(cluster, pool),
+        objects=objects,
+        object_bytes=object_bytes,
+        image_bytes=_image_bytes(cluster, pool, object_bytes),
         derivations=(
             Derivation("generation", known, generation),
             *hardware.derivations,
+            *sizes,
             *load.derivations,
         ),
     )
@@ -307,11 +340,13 @@ def _own_ratios(cluster: ImportedCluster) -> dict[str, float]:
     }
 
 
-def _image_bytes(cluster: ImportedCluster, pool: ImportedPool) -> int:
+def _image_bytes(
+    cluster: ImportedCluster, pool: ImportedPool, object_bytes: int
+) -> int:
     """Return the size of images in whole objects: 8 GiB, or a quarter of a small pool's capacity [B]."""
     raw = sum(osd.size_bytes for osd in cluster.osds_of(pool))
-    objects = int(raw / pool.overhead / 4) // _OBJECT_BYTES
-    return min(_IMAGE_BYTES, max(1, objects) * _OBJECT_BYTES)
+    objects = min(_IMAGE_BYTES, int(raw / pool.overhead / 4)) // object_bytes
+    return max(1, objects) * object_bytes
 
 
 def _hosts_of(
@@ -367,7 +402,16 @@ def scenario_of(
         **described.load.tables(described.image_bytes),
     }
     derived = (*described.derivations, *sizes, *described.load.table_derivations())
-    notes = [*_placement_notes(cluster, pool, keys), *object_notes(pool)]
+    notes = [
+        *_placement_notes(cluster, pool, keys),
+        *object_notes(described.objects, pool, described.object_bytes),
+    ]
+    if pool.held_bytes and pool.held_bytes < described.image_bytes:
+        notes.append(
+            f"pool {pool.placed.name} holds {bytes_text(pool.held_bytes)}, less than the image of "
+            f"{bytes_text(described.image_bytes)} that its load needs: [faults] and [repair] of a run move "
+            "the image. rehearse, durability and --failures count what the pool holds"
+        )
     return ImportedScenario(pool.placed.name, tables, derived, text, tuple(notes))
 
 
@@ -380,8 +424,8 @@ def _usage(
     hold nothing.
     """
     keys: dict[str, Any] = {}
-    if pool.stored_bytes:
-        keys["stored_bytes"] = pool.stored_bytes
+    if pool.held_bytes:
+        keys["stored_bytes"] = pool.held_bytes
     used_bytes = {
         osd.id: osd.data_bytes
         for osd in cluster.osds

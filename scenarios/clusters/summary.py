@@ -17,6 +17,7 @@ from stripesim.scenarios.clusters.scenario import (
     scenario_name,
     scenario_of,
 )
+from stripesim.scenarios.clusters.usage import pools_beside
 
 
 def describe_cluster(
@@ -86,9 +87,12 @@ def _scenarios_by_file(
         file = path if len(pools) == 1 else _file_of(path, pool, set(scenarios))
         if plan:
             scenario = plan_of(cluster, pool)
+            holding = pools_beside(cluster, pool)
         else:
             scenario = scenario_of(cluster, pool, f"{file.stem}.crush.txt")
-        outside = outside_of_pool(describe_pool(cluster, pool))
+            holding = [pool]
+        described = describe_pool(cluster, pool, holding=holding)
+        outside = outside_of_pool(described)
         scenarios[file] = replace(scenario, outside=tuple(outside))
     return scenarios
 

@@ -1,9 +1,9 @@
 """Estimate bytes in use, by device class and by OSD."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -98,6 +98,28 @@ def shard_bytes(pool: ImportedPool) -> float:
     """Return the mean size of one shard of a pool's placement groups, data and keys (omap) [B]."""
     data_bytes = (pool.stored_bytes or 0) * pool.overhead / pool.placed.size
     return (data_bytes + pool.omap_bytes) / pool.placed.pg_num
+
+
+class ObjectMean(NamedTuple):
+    """Objects of one or several pools, and their mean size with keys [B]."""
+
+    objects_count: int
+    size_bytes: float
+
+
+def mean_object(pools: Iterable[ImportedPool]) -> ObjectMean | None:
+    """Return the mean object of pools, or None if they are empty or no file has their number."""
+    known = [pool for pool in pools if pool.held_bytes and pool.objects_count]
+    if not known:
+        return None
+    count = sum(pool.objects_count for pool in known)
+    return ObjectMean(count, sum(pool.held_bytes or 0 for pool in known) / count)
+
+
+def pools_beside(cluster: ImportedCluster, pool: ImportedPool) -> list[ImportedPool]:
+    """Return the pools that share OSDs with a pool, and the pool itself."""
+    osds = set(pool.osds)
+    return [each for each in cluster.pools if not osds.isdisjoint(each.osds)]
 
 
 def shards_by_osd(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, int]:

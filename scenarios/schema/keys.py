@@ -50,6 +50,9 @@ FILE_KEYS: Final = frozenset({"codes", "crush_map", "trace"})
 #: Keys whose values are either names of shipped parameter sets or paths with this suffix.
 _SET_KEYS: Final = frozenset({"drive", "parameters", "ssd"})
 SET_SUFFIX: Final = ".toml"
+
+#: Size of the objects of images by default [B].
+OBJECT_BYTES: Final = 4 * 1024**2
 #: Number of streams that the engine's records can hold, less some for background work.
 CLIENTS_MAX = 100_000
 #: Limits for lists that other keys multiply or that rules compare pairwise.
@@ -252,7 +255,7 @@ class ClusterSpec(ScenarioTable):
     """Placement groups above its share that Ceph's balancer leaves on an OSD (mode upmap) [count]; Ceph's
     default is 5. Default: no balancer, placement by CRUSH alone. Primaries are not balanced. The balancer
     does not run again when OSDs fail or change."""
-    object_bytes: SizeBytes = 4 * 1024**2
+    object_bytes: SizeBytes = OBJECT_BYTES
     """Size of one RADOS object of the image [bytes]."""
     stripe_unit_bytes: StripeUnitBytes = 4096
     """Part of a stripe on each data shard [bytes], a multiple of 32 B. A stripe is k times this size.

@@ -560,6 +560,23 @@ def test_a_cluster_rebuilds_what_it_stores():
     assert stated.drive_bytes == 1e12
 
 
+def test_small_objects_of_a_pool_do_not_slow_the_rebuild_of_others():
+    simulated = SMALL.replace('repair_bytes_per_s = "100MB"', "")
+
+    def rate(*sets):
+        scenario = parse_scenario(simulated, sets=sets)
+        return described_system(scenario, "rep:3").system.repair.bytes_per_s
+
+    # 320 GB in three copies are 30 GB of each OSD, and other pools have 90 GB more there.
+    own = "cluster.stored_bytes=320000000000"
+    used = f"cluster.used_bytes=[{','.join(['120000000000'] * 32)}]"
+    small = "cluster.object_bytes=64KiB"
+    own_s = 30e9 / rate(own, small)
+    others_s = 90e9 / rate(own, used)
+    assert own_s > 30e9 / rate(own)
+    assert 120e9 / rate(own, used, small) == pytest.approx(own_s + others_s, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("sets", "said"),
     [

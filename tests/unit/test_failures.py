@@ -258,7 +258,7 @@ def test_a_pool_without_a_pace_has_no_time():
 GROUP_BYTES = [(3 if group % 3 == 0 else 1) * 10**11 for group in range(64)]
 
 
-def documents(tmp_path, *, kb_used):
+def documents(tmp_path, *, kb_used, object_bytes=4 << 20):
     osds = range(24)
     pgs = {
         "pg_stats": [
@@ -269,7 +269,8 @@ def documents(tmp_path, *, kb_used):
             {"osd": osd, "kb": 4_000_000_000, "kb_used": kb_used} for osd in osds
         ],
     }
-    counters = {"num_bytes": sum(GROUP_BYTES)}
+    stored_bytes = sum(GROUP_BYTES)
+    counters = {"num_bytes": stored_bytes, "num_objects": stored_bytes // object_bytes}
     return [
         write_report(tmp_path, report(counters=counters)),
         write_report(tmp_path, pgs, "pgs.json"),
@@ -365,6 +366,21 @@ def test_a_cluster_with_room_says_which_failure_is_the_tightest(roomy):
         f"osd.{tightest['fullest_osd']} is {100 * tightest['fullest_used_ratio']:.1f} %"
         in sentence
     )
+
+
+def test_small_objects_take_longer_to_heal_than_as_many_bytes_of_large_ones(
+    roomy, tmp_path
+):
+    _, large = roomy
+    paths = documents(tmp_path, kb_used=2_000_000_000, object_bytes=64 << 10)
+    small = failures_of(import_cluster(paths))
+    # 64 times as many objects, each with a sync of its own: far more than twice the time.
+    large_s, small_s = (
+        row_of(document, "osd.7")["duration_s"] for document in (large, small)
+    )
+    assert small_s > 2 * large_s
+    moved = [row_of(document, "osd.7")["moves"] for document in (large, small)]
+    assert moved[0] == moved[1]
 
 
 @pytest.mark.usefixtures("no_pace")

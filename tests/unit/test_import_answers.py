@@ -37,7 +37,7 @@ from stripesim.scenarios.clusters.scenario import (
     write_scenario,
 )
 from stripesim.scenarios.clusters.summary import describe_cluster
-from stripesim.scenarios.clusters.usage import stored_on, use_by_class
+from stripesim.scenarios.clusters.usage import mean_object, stored_on, use_by_class
 from stripesim.scenarios.forms.capacity import capacity_of as scheme_capacity
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.scenario import load_scenario, scenario_from
@@ -121,6 +121,10 @@ def test_a_separate_database_is_no_room_although_osd_df_counts_it(imported, tmp_
     assert pool["usable_bytes_full"] == same["usable_bytes_full"]
     # The fullest OSD is as full as `ceph osd df` shows: 3 of 5 parts.
     assert row["fullest"]["used_ratio"] == pytest.approx(0.6)
+    # The page draws half of the raw bytes as used, because these exclude databases.
+    document, _ = describe_cluster(with_df)
+    (table,) = sections_of(document, ())[0].tables
+    assert table.rows[-1][1].share == pytest.approx(0.5)
     # And the scenario has drives of 4.096 TB, half full.
     scenario = scenario_of(with_df, with_df.pools[0], "m.txt").tables["cluster"]
     assert scenario["drive_bytes"] == "4.096TB"
@@ -509,6 +513,88 @@ def test_one_address_for_clients_and_hosts_is_one_network(imported):
     assert "networks" not in describe_pool(cluster, cluster.pools[0]).cluster
 
 
+# Objects.
+
+
+def test_a_scenario_has_the_keys_of_a_pool_and_its_mean_object(imported):
+    # An index: 20,000 objects without data, of 50 KiB of keys each, written 10 KiB at a time.
+    keys_bytes = 20_000 * 50 * KIB
+    index = {"num_bytes": 0, "num_omap_bytes": keys_bytes, "num_objects": 20_000}
+    cluster = imported(counters={**index, "num_write": 10, "num_write_kb": 120})
+    scenario = scenario_of(cluster, cluster.pools[0], "m.txt")
+    assert scenario.tables["cluster"]["stored_bytes"] == keys_bytes
+    # 50 KiB are 4.2 requests of 12 KiB: four, so that no request reaches into a second object.
+    assert scenario.tables["cluster"]["object_bytes"] == "48KiB"
+    row = capacity_of(cluster)["pools"][0]
+    assert row["stored_bytes"] == keys_bytes
+
+
+def test_the_larger_count_of_keys_is_right(tmp_path):
+    # A deep scrub counted 3 MB, of which RocksDB has written 2 MB; and later 5 MB.
+    document = report(counters={"num_bytes": 0, "num_omap_bytes": 3 * 10**6})
+    paths = [write_report(tmp_path, document), tmp_path / "df.json"]
+    for written, counted in ((2, 3), (5, 5)):
+        stats = {"stored": written * 10**6, "stored_omap": written * 10**6}
+        df = {"stats": {}, "pools": [{"id": 1, "stats": stats}]}
+        paths[1].write_text(json.dumps(df))
+        assert import_cluster(paths).pools[0].held_bytes == counted * 10**6
+
+
+@pytest.mark.parametrize("mean_mib", [2, 3, 4, 8])
+def test_objects_of_images_have_the_usual_size(imported, mean_mib):
+    cluster = imported(
+        counters={"num_bytes": 1000 * mean_mib << 20, "num_objects": 1000}
+    )
+    tables = scenario_of(cluster, cluster.pools[0], "m.txt").tables
+    assert "object_bytes" not in tables["cluster"]
+
+
+def test_a_plan_has_the_mean_object_of_all_pools_on_the_osds(tmp_path):
+    # 1,000 objects of 48 KiB, and another pool's 1,000 of 144 KiB on the same OSDs.
+    document = report(counters={"num_bytes": 48_000 * KIB, "num_objects": 1000})
+    (pool,) = document["osdmap"]["pools"]
+    other = {**pool, "pool": 2, "pool_name": "other"}
+    document["osdmap"]["pools"].append(other)
+    counters = {"num_bytes": 144_000 * KIB, "num_objects": 1000}
+    document["pool_stats"].append({"poolid": 2, "stat_sum": counters})
+    cluster = import_cluster([write_report(tmp_path, document)])
+    tables = scenario_of(cluster, cluster.pools[0], "m.txt").tables
+    assert tables["cluster"]["object_bytes"] == "48KiB"
+    planned = plan_of(cluster, cluster.pools[0]).tables
+    assert planned["cluster"]["object_bytes"] == "96KiB"
+
+
+@pytest.mark.parametrize(("stored_gb", "is_noted"), [(1, True), (1000, False)])
+def test_a_pool_smaller_than_its_image_is_noted(imported, stored_gb, is_noted):
+    cluster = imported(counters={"num_bytes": stored_gb * 10**9})
+    scenario = scenario_of(cluster, cluster.pools[0], "m.txt")
+    assert scenario.tables["workload"]["image_bytes"] == "8GiB"
+    assert any("holds 1 GB" in note for note in scenario.notes) == is_noted
+
+
+def test_objects_smaller_than_a_request_are_noted_as_fewer(imported):
+    # A request reaches over one object, so objects of 1 KiB become a quarter as many of 4 KiB.
+    counters = {"num_bytes": 1000 * KIB, "num_objects": 1000}
+    cluster = imported(counters={**counters, "num_write": 10, "num_write_kb": 40})
+    scenario = scenario_of(cluster, cluster.pools[0], "m.txt")
+    assert scenario.tables["cluster"]["object_bytes"] == "4KiB"
+    assert any("fewer" in note for note in scenario.notes)
+
+
+def test_ceph_df_counts_the_keys_of_a_pool_once(tmp_path):
+    # Ceph's STORED is data and keys: 1 TB and 0.2 TB.
+    stored = {"stored": 12 * 10**11, "stored_omap": 2 * 10**11, "objects": 10**6}
+    df = {"stats": {}, "pools": [{"id": 1, "stats": stored}]}
+    files = [tmp_path / "df.json", tmp_path / "dump.json", tmp_path / "crush.json"]
+    document = report()
+    contents = [df, document["osdmap"], document["crushmap"]]
+    for path, content in zip(files, contents, strict=True):
+        path.write_text(json.dumps(content))
+    pool = import_cluster(files).pools[0]
+    assert (pool.stored_bytes, pool.omap_bytes) == (10**12, 2 * 10**11)
+    assert mean_object([pool]) == (10**6, 12 * 10**5)
+
+
 # Load.
 
 
@@ -582,6 +668,15 @@ def test_reads_and_writes_of_different_sizes_are_two_loads(imported, tmp_path):
     ).workload
     # 88,000 KiB in 4,000 requests are 22 KiB each: 5.5 pages, which round to 6 (to even).
     assert (counted.read_fraction, counted.block_sizes_bytes) == (0.75, (24 * 1024,))
+
+
+@pytest.mark.parametrize(("size_kib", "duration_s"), [(4, 2), (4096, 7)])
+def test_runs_of_large_requests_are_longer(imported, size_kib, duration_s):
+    # 32 × 32 requests of 4 MiB: three copies take 30 ms of seeks and 126 ms of transfers at 100 MB/s, and 24
+    # disks share them: 6.65 s.
+    cluster = imported(counters={"num_write": 100, "num_write_kb": 100 * size_kib})
+    tables = scenario_of(cluster, cluster.pools[0], "m.txt").tables
+    assert tables["workload"]["duration_s"] == duration_s
 
 
 def test_without_counters_of_the_pool_those_of_all_pools_count_and_else_4_kib_are_assumed(

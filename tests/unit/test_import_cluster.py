@@ -117,6 +117,31 @@ def test_without_an_exception_the_groups_differ_and_are_named(tmp_path, key):
     )
 
 
+def test_groups_of_a_dump_that_act_elsewhere_are_named(tmp_path):
+    dump = json.loads((DATA / "ceph16-pgs.json").read_text())
+    moved = dump["pg_stats"][0]
+    moved["acting"] = moved["acting"][::-1]
+    dump["pg_stats"].append({**moved, "pgid": "99.0"})
+    warnings = import_cluster([REPORT, write_report(tmp_path, dump)]).warnings
+    (warning,) = (line for line in warnings if line.startswith("pg_stats: "))
+    assert states(warning, f"2 of 94 ... {moved['pgid']} ... 99.0")
+    same = import_cluster([REPORT, DATA / "ceph16-pgs.json"])
+    assert not any(line.startswith("pg_stats: ") for line in same.warnings)
+
+
+def test_files_of_two_clusters_are_refused(tmp_path):
+    document = json.loads(REPORT.read_text())
+    document["osdmap"]["fsid"] = "a"
+    paths = [write_report(tmp_path, document, "report.json")]
+    status = {"fsid": "a", "pgmap": {}}
+    import_cluster([*paths, write_report(tmp_path, status, "own.json")])
+    status["fsid"] = "b"
+    paths.append(write_report(tmp_path, status, "other.json"))
+    with pytest.raises(MeasuredError) as error:
+        import_cluster(paths)
+    assert states(str(error.value), "other.json: fsid ... 'b' ... 'a'")
+
+
 def test_a_down_osd_leaves_a_hole_or_makes_room(cluster, tmp_path):
     path = changed(tmp_path, lambda d: d["osdmap"]["osds"][3].update(up=0))
     found = import_cluster([path])

@@ -32,9 +32,10 @@ from stripesim.scenarios.forms.rebuild import (
     simulated_rate,
 )
 from stripesim.scenarios.schema.failure_checks import too_many_units
+from stripesim.scenarios.schema.keys import OBJECT_BYTES
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec
-from stripesim.scenarios.schema.units import bytes_text, duration_text
+from stripesim.scenarios.schema.units import bytes_text, duration_text, size_text
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.durability.assess import (
     METHODS,
@@ -282,6 +283,7 @@ class _Stored(NamedTuple):
     drive_bytes: float
     client_bytes: float | None
     words: str
+    others_bytes: float = 0.0  # of drive_bytes, those of other pools
 
 
 class _PlacedData(NamedTuple):
@@ -313,7 +315,7 @@ def described_system(
         stored = _Stored(spec.drive_bytes or 0.0, None, "")
         placed = _PlacedData(spec.drives or 0, stored, code.repair_reads, units={})
     stored = placed.stored
-    rate = _rate(scenario, code, placed.reads, stored.drive_bytes, rebuild)
+    rate = _rate(scenario, code, placed.reads, stored, rebuild)
     scrub_s = spec.scrub_interval_s or spec.horizon_s
     system = System(
         code=code,
@@ -496,12 +498,18 @@ def _stored(
     if spec.drive_bytes:
         return held(float(spec.drive_bytes), "as durability.drive_bytes states")
     is_in = hosts_of_osds_in(scenario)[:osds] >= 0
+    even_bytes = None
+    if client_bytes is not None:
+        even_bytes = client_bytes * per_client_byte / int(is_in.sum())
     if len(cluster.used_bytes) >= osds:
         used_bytes = float(np.mean(np.array(cluster.used_bytes[:osds])[is_in]))
         if used_bytes:
-            return held(used_bytes, "the mean of cluster.used_bytes")
-    if client_bytes is not None:
-        even_bytes = client_bytes * per_client_byte / int(is_in.sum())
+            stored = held(used_bytes, "the mean of cluster.used_bytes")
+            if even_bytes is None or cluster.object_bytes == OBJECT_BYTES:
+                return stored
+            others_bytes = max(0.0, used_bytes - even_bytes)
+            return stored._replace(others_bytes=others_bytes)
+    if even_bytes is not None:
         return held(even_bytes, "its part of cluster.stored_bytes under this scheme")
     if osd_bytes is None:
         wanted = "bytes: the device parameter set has no capacity"
@@ -516,7 +524,7 @@ def _rate(
     scenario: Scenario,
     code: Code,
     reads: float,
-    drive_bytes: float,
+    stored: _Stored,
     rebuild: Rebuild | None,
 ) -> RebuildRate:
     """Return the rate of rebuilds: as stated, or else as the recovery model simulates it.
@@ -529,7 +537,7 @@ def _rate(
     if pace is None and code.tolerated == 0:
         return RebuildRate(inf, "none, because the first failed drive loses data")
     if pace is None:
-        return simulated_rate(scenario, code.name, drive_bytes, rebuild)
+        return _simulated_rate(scenario, code, stored, rebuild)
     text = f"{pace / 1e6:,.4g} MB/s, as durability.repair_bytes_per_s states"
     if spec.placement == "declustered":
         # The walk and the chain count each byte that is read and written.
@@ -547,6 +555,25 @@ def _rate(
         f"{text} for codes that read k = {code.k} bytes and write one for each rebuilt byte, × {faster:.3g}, "
         f"because {code.name} reads {reads:.3g}",
     )
+
+
+def _simulated_rate(
+    scenario: Scenario, code: Code, stored: _Stored, rebuild: Rebuild | None
+) -> RebuildRate:
+    """Return the simulated rate of rebuilds, where other pools have objects of the usual size."""
+    own_bytes = stored.drive_bytes - stored.others_bytes
+    own = simulated_rate(scenario, code.name, own_bytes, rebuild)
+    if not stored.others_bytes:
+        return own
+    usual = scenario.with_cluster(object_bytes=OBJECT_BYTES)
+    others = simulated_rate(usual, code.name, stored.others_bytes)
+    seconds = own_bytes / own.bytes_per_s + stored.others_bytes / others.bytes_per_s
+    words = (
+        f"{own.words}. That is for the {bytes_text(own_bytes)} of this pool. The "
+        f"{bytes_text(stored.others_bytes)} of other pools, whose objects are assumed to have "
+        f"{size_text(OBJECT_BYTES)}, take {others.bytes_per_s / 1e6:,.4g} MB/s"
+    )
+    return RebuildRate(stored.drive_bytes / seconds, words)
 
 
 def _repair(

@@ -118,7 +118,7 @@ def failures_of(
     """
     pools = [PoolFailures(cluster, pool) for pool in cluster.pools if pool.rule_name]
     failures = possible_failures(cluster)
-    steps_count = rebuilds_count(pools) + math.ceil(len(failures) / _STEP)
+    steps_count = rebuilds_count(cluster, pools) + math.ceil(len(failures) / _STEP)
     paces, notes = healing_paces(
         cluster, pools, progress=partial(progress, total=steps_count)
     )
@@ -332,9 +332,9 @@ def _assumptions(
     if paces:
         slots = next(iter(paces.values())).slots
         lines.append(
-            "time to heal: from the moment of out, without clients; one rebuild for each of the largest "
-            f"pools is simulated, other failures follow their reservations ({slots} for each OSD, "
-            "osd_max_backfills); each object waits for the drive's own write and flush of the log, and "
+            "time to heal: from the moment of out, without clients; one rebuild for each of the pools "
+            f"with most objects is simulated, other failures follow their reservations ({slots} for each "
+            "OSD, osd_max_backfills); each object waits for the drive's own write and flush of the log, and "
             "a busy drive may take longer"
         )
     return lines

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -10,13 +11,18 @@ from stripesim.models.problems import ProblemsError, first_problem
 from stripesim.scenarios.answers.failures.pool_failures import GroupMove, PoolFailures
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
+from stripesim.scenarios.clusters.pool_workload import load_of, object_bytes_of
 from stripesim.scenarios.clusters.scenario import scenario_of, write_scenario
+from stripesim.scenarios.clusters.usage import mean_object
 from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild
 from stripesim.scenarios.schema.scenario import Scenario, load_scenario
 from stripesim.sim.ceph.failures.background.reservations import Backfill, schedule_s
 from stripesim.sim.observe.progress import OnStep
 
-#: Most pools whose rebuild is simulated, those with most data first.
+# Scheme, OSDs and size of objects.
+_Layout = tuple[str, tuple[int, ...], int]
+
+#: Most pools whose rebuild is simulated, those with most objects first.
 POOLS_MAX: Final = 4
 #: Objects of each simulated rebuild [count]: seconds of processor time for 1,000 OSDs.
 OBJECTS_COUNT: Final = 1600
@@ -57,7 +63,7 @@ class HealingTime:
 def healing_paces(
     cluster: ImportedCluster, pools: Sequence[PoolFailures], *, progress: OnStep
 ) -> tuple[dict[int, HealingPace], list[str]]:
-    """Simulate the rebuild of an OSD for the pools with most data.
+    """Simulate the rebuild of an OSD for the pools with most objects.
 
     Parameters
     ----------
@@ -72,45 +78,61 @@ def healing_paces(
     -------
     paces
         The pace of each pool with data, by the pool's id. A pool that is not simulated has that of the pool
-        with most data.
+        with the most similar objects.
     notes
         Reasons why pools are not simulated.
     """
-    filled = _filled(pools)
+    filled = _filled(cluster, pools)
     paces: dict[int, HealingPace] = {}
-    by_layout: dict[tuple[str, tuple[int, ...]], HealingPace | None] = {}
+    by_layout: dict[_Layout, HealingPace | None] = {}
     notes = []
     for each in filled:
         pool = each.pool
-        layout = _layout(each)
+        layout = _layout(cluster, each)
         if layout not in by_layout and len(by_layout) < POOLS_MAX:
             progress(f"rebuild of pool {pool.placed.name}")
             by_layout[layout], reason = _simulated_pace(cluster, each)
             if reason:
                 notes.append(f"pool {pool.placed.name}: not simulated: {reason}")
-        pace = by_layout.get(layout)
-        if pace is not None:
-            paces[pool.placed.id] = pace
-    first = next(iter(paces.values()), None)
-    if first is not None:
-        paces = {each.pool.placed.id: first for each in filled} | paces
+    known = {layout: pace for layout, pace in by_layout.items() if pace is not None}
+    for each in filled if known else ():
+        layout = _layout(cluster, each)
+        nearest = min(known, key=partial(_size_ratio, layout))
+        paces[each.pool.placed.id] = known.get(layout, known[nearest])
     return paces, notes
 
 
-def rebuilds_count(pools: Sequence[PoolFailures]) -> int:
+def rebuilds_count(cluster: ImportedCluster, pools: Sequence[PoolFailures]) -> int:
     """Return how many rebuilds `healing_paces` simulates."""
-    return min(POOLS_MAX, len({_layout(each) for each in _filled(pools)}))
+    return min(
+        POOLS_MAX, len({_layout(cluster, each) for each in _filled(cluster, pools)})
+    )
 
 
-def _filled(pools: Sequence[PoolFailures]) -> list[PoolFailures]:
-    """Return the pools with data, those with most data first."""
+def _filled(
+    cluster: ImportedCluster, pools: Sequence[PoolFailures]
+) -> list[PoolFailures]:
+    """Return the pools with data, those with most objects first: each object takes a time of its own."""
+
+    def objects_count(each: PoolFailures) -> float:
+        _, _, object_bytes = _layout(cluster, each)
+        return float(each.client_bytes.sum()) / object_bytes
+
     filled = [each for each in pools if each.shard_bytes.any()]
-    return sorted(filled, key=lambda each: -float(each.shard_bytes.sum()))
+    return sorted(filled, key=objects_count, reverse=True)
 
 
-def _layout(each: PoolFailures) -> tuple[str, tuple[int, ...]]:
+def _layout(cluster: ImportedCluster, each: PoolFailures) -> _Layout:
     """Return what pools share that rebuild at the same pace."""
-    return each.pool.scheme, each.pool.osds
+    load = load_of(cluster, each.pool)
+    object_bytes = object_bytes_of(mean_object((each.pool,)), each.pool, load)
+    return each.pool.scheme, each.pool.osds, object_bytes
+
+
+def _size_ratio(layout: _Layout, other: _Layout) -> float:
+    """Return by how much the sizes of two layouts' objects differ, 1 if they are equal."""
+    sizes = sorted((layout[-1], other[-1]))
+    return sizes[1] / sizes[0]
 
 
 def healing_time(

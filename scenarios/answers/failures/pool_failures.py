@@ -55,7 +55,7 @@ class PoolFailures:
     Attributes
     ----------
     client_bytes
-        Data of clients in each group [B], shape (pg_num,).
+        Data of clients and keys in each group [B], shape (pg_num,).
     shard_bytes
         Data of one shard of each group by the cluster's counters [B], shape (pg_num,).
     allocated_bytes
@@ -75,7 +75,7 @@ class PoolFailures:
         self._up: IntArray = sets.up.astype(np.int64)
         self._held: IntArray = sets.acting.astype(np.int64)
         data = cluster.group_data.get(pool.placed.id) or _even_data(pool)
-        self.client_bytes = data.stored_bytes
+        self.client_bytes = data.stored_bytes + data.omap_bytes
         self._scheme = parse_scheme(pool.scheme)
         self._data_shards = self._scheme.k
         self.shard_bytes: FloatArray = (
