@@ -265,6 +265,8 @@ def _requested(base: Scenario, values: Mapping[str, str]) -> dict[str, Any]:
 _REPLACED: Final[Any] = {
     **dict.fromkeys(
         (
+            # The form may change whatever it describes.
+            "description",
             "workloads",
             "faults",
             "repair",

@@ -1149,6 +1149,13 @@ def test_a_curve_states_no_saturation_above_its_bound(served_per_s, stated):
     assert f"{stated} requests/s" in load_curve(job.options, job).answer
 
 
+def test_a_scenario_of_the_form_does_not_keep_a_description_of_another():
+    base = parse_scenario('description = "Eight hosts"\n' + BASE)
+    found = option(base, hosts="9")
+    assert found.scenario.cluster.hosts == 9
+    assert "description" not in tomllib.loads(toml_of(found.scenario))
+
+
 def test_lines_of_a_curve_stay_below_the_labels_of_its_bounds():
     # Given points up to 100 ms at the bound
     names = {"a": "A rep:3", "b": "B rs:4,2"}
