@@ -69,8 +69,8 @@ def questions(d: Given) -> Questions:
         tolerance=0.02,
         hint="`summary` has `interarrival_cv2`. It takes the place of the first 1 in a sum of 2.",
         why=lambda _: (
-            f"It is {d.summary['interarrival_cv2']:.2f}. Above 1, requests arrive in bursts, and a model "
-            "with Poisson arrivals underestimates waiting."
+            f"Their value is {d.summary['interarrival_cv2']:.2f}. Above 1, requests arrive in bursts, and a "
+            "model with Poisson arrivals underestimates waiting."
         ),
     )
     yield Question(

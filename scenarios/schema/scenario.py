@@ -99,6 +99,16 @@ class Scenario(ScenarioKeys):
             note_code_files(self.resolve(path) for path in self.codes)
 
     @property
+    def introduction(self) -> str:
+        """The description, with the keys that overrides changed since it was written; or ""."""
+        changed = [
+            key_text(path) for path in self._places.overrides if path != ("seed",)
+        ]
+        if not self.description or not changed or self.is_override("description"):
+            return self.description
+        return f"{self.description} (changed: {', '.join(changed)})"
+
+    @property
     def has_fresh_object_maps(self) -> bool:
         """True if images have object maps that no write has filled yet."""
         load = self.workload

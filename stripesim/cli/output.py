@@ -197,11 +197,14 @@ _PICTURES: Final = (".png", ".pdf", ".svg")
 
 def list_written(paths: list[Path]) -> None:
     """List the files that were written on standard error; of many, their folder and first picture."""
+    if not paths:
+        return
+    folder = Path(os.path.commonpath([path.parent for path in paths]))
+    _warn_of_older(folder, paths)
     if len(paths) <= _LISTED_MAX:
         for path in paths:
             print(f"wrote {path}", file=sys.stderr)
         return
-    folder = Path(os.path.commonpath([path.parent for path in paths]))
     names = "".join(f"{path.relative_to(folder)}\n" for path in paths)
     (folder / MANIFEST).write_text(names, encoding="utf-8")
     line = f"wrote {len(paths)} files into {folder} (listed in {MANIFEST})"
@@ -209,6 +212,27 @@ def list_written(paths: list[Path]) -> None:
     if picture is not None:
         line += f"; the first picture is {picture}"
     print(line, file=sys.stderr)
+
+
+def _warn_of_older(folder: Path, paths: Sequence[Path]) -> None:
+    """Warn of files that an earlier answer left in the folder, such as figures of other schemes."""
+    try:
+        listed = (folder / MANIFEST).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return
+    older = [
+        name
+        for name in listed
+        if folder / name not in paths and (folder / name).is_file()
+    ]
+    if older:
+        from stripesim.scenarios.schema.units import counted_text
+
+        counted = counted_text(len(older), "file")
+        print(
+            f"warning: {folder} still holds {counted} of an earlier answer, such as {older[0]}",
+            file=sys.stderr,
+        )
 
 
 def _first_picture(paths: Sequence[Path]) -> Path | None:

@@ -253,7 +253,7 @@ class _Pages:
         valid = _valid(options)
         if not valid:
             self._board.leave(tab, asked_s)
-            return _no_job("Nothing is simulated: see the marked fields.")
+            return _no_job("Nothing is simulated: see the problems above.")
         job = self._board.show(tab, valid, _settings(state), asked_s)
         if job is None:
             problem = "Too many pages are simulating: change a value to try again."

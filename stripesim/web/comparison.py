@@ -79,7 +79,7 @@ def headline(options: Mapping[str, PlanOption]) -> str:
     """Describe the difference of the second option from the first in a sentence."""
     invalid = [side.upper() for side, option in options.items() if option.problems]
     if invalid:
-        return f"Option {' and '.join(invalid)}: see the marked fields."
+        return f"Option {' and '.join(invalid)}: see the problems below."
     first, second = (option.values["scheme"] for option in options.values())
     differences = {row.known.key: row.difference for row in number_rows(options)}
     parts = [

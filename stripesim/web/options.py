@@ -265,6 +265,8 @@ def _requested(base: Scenario, values: Mapping[str, str]) -> dict[str, Any]:
 _REPLACED: Final[Any] = {
     **dict.fromkeys(
         (
+            # The form may change whatever it describes.
+            "description",
             "workloads",
             "faults",
             "repair",
@@ -309,7 +311,7 @@ def _answers(
     try:
         with processor_limit(OPTIONS_PROCESSOR_S_MAX):
             bounds = bounds_of(scenario, scheme)
-            if scheme != "none":
+            if scheme != "none" and _fits_one_object(scenario):
                 times_ns = _times_by_phase_ns(scenario)
             nines = _nines_or_reason(scenario, scheme)
     except OutOfProcessorTime as error:
@@ -334,6 +336,12 @@ def _missing_words(
     if not bounds:
         names.insert(0, "highest rate")
     return f"{reason}, without {', '.join(names)}: choose a smaller cluster"
+
+
+def _fits_one_object(scenario: Scenario) -> bool:
+    """Return True unless an image spreads a request over several objects, which no single timeline shows."""
+    load = scenario.workload
+    return load.is_s3 or load.block_sizes_bytes[0] <= scenario.cluster.object_bytes
 
 
 def _times_by_phase_ns(scenario: Scenario) -> dict[str, dict[str, int]]:
@@ -373,9 +381,12 @@ def _with_few_osds(scenario: Scenario) -> Scenario:
     hosts = max(_LONE_HOSTS_MIN, width + 1, cluster.racks or 0)
     # Each site has as many hosts.
     hosts = -(-hosts // cluster.site_count) * cluster.site_count
+    hosts = min(cluster.host_count, hosts)
+    # A failure domain of OSDs puts several shards on a host.
+    osds_per_host = max(_LONE_OSDS_PER_HOST, -(-(width + 1) // hosts))
     few = {
-        "hosts": min(cluster.host_count, hosts),
-        "osds_per_host": min(cluster.osds_per_host, _LONE_OSDS_PER_HOST),
+        "hosts": hosts,
+        "osds_per_host": min(cluster.osds_per_host, osds_per_host),
     }
     return scenario.with_cluster(**few)
 

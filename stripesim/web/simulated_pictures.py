@@ -1,6 +1,7 @@
 """Draw what both options show in simulations: load curve, failure, and added hosts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -184,8 +185,15 @@ def curve_panel(
     return PanelSpec(
         layers=layers,
         x=AxisSpec(label="requests/s", low=0, high=reach * 1.04),
-        y=log_axis("latency [ms]", latencies_ms or [0.1, 10.0]),
+        y=_with_headroom(log_axis("latency [ms]", latencies_ms or [0.1, 10.0])),
     )
+
+
+def _with_headroom(axis: AxisSpec) -> AxisSpec:
+    """Return a logarithmic axis whose upper sixth stays free of lines, for the labels of both bounds."""
+    assert axis.low is not None
+    assert axis.high is not None
+    return replace(axis, high=axis.high * (axis.high / axis.low) ** 0.2)
 
 
 def _latency_layers(
@@ -239,7 +247,7 @@ def failure_timeline(job: Job) -> Picture:
     parts = [
         panel_svg(latency, _LATENCY_BOX),
         panel_svg(groups, _GROUPS_BOX),
-        _legend(names, 256.0),
+        _step_legend(names, 256.0),
     ]
     answer = ". ".join(
         _failure_words(names[side], line) for side, line in lines.items()
@@ -334,7 +342,7 @@ def _steps(
         mark="steps",
         x=[time_s for time_s, _ in known],
         y=[value for _, value in known],
-        series=side,
+        series=f"{side} steps",
         style={"where": "post"},
     )
 
@@ -434,13 +442,33 @@ def _problems(names: Mapping[str, str], job: Job, experiment: str) -> list[str]:
 
 
 def _legend(names: Mapping[str, str], y: float) -> Markup:
+    """Explain the marks of both options."""
     parts = []
-    x = 4.0
-    for side, name in names.items():
+    for x, side, name in _legend_places(names):
         parts.append(mark(x, y - 4, side, name))
         parts.append(text(x + 8, y, name, f"note {side}"))
-        x += 16 + 6.4 * len(name)
     return Markup("").join(parts)
+
+
+def _step_legend(names: Mapping[str, str], y: float) -> Markup:
+    """Explain the lines of timelines: that of A is wide, so that it shows where B's covers it."""
+    parts = []
+    for x, side, name in _legend_places(names):
+        parts.append(_line_sample(x - 4, y - 4, 10, f"{side} steps"))
+        parts.append(text(x + 8, y, name, f"note {side}"))
+    return Markup("").join(parts)
+
+
+def _legend_places(names: Mapping[str, str]) -> Iterator[tuple[float, str, str]]:
+    """Yield the place of each option in a legend, its side and its name."""
+    x = 4.0
+    for side, name in names.items():
+        yield x, side, name
+        x += 16 + 6.4 * len(name)
+
+
+def _line_sample(x: float, y: float, length: float, class_: str) -> Markup:
+    return element("line", x1=x, x2=x + length, y1=y, y2=y, class_=f"line key {class_}")
 
 
 def _line_legend(x: float, y: float) -> Markup:
@@ -448,15 +476,6 @@ def _line_legend(x: float, y: float) -> Markup:
     parts = []
     for label, style, offset in (("median", "median", 0.0), ("p99", "tail", 84.0)):
         at = x + offset
-        parts.append(
-            element(
-                "line",
-                x1=at,
-                x2=at + 22,
-                y1=y - 4,
-                y2=y - 4,
-                class_=f"line key {style}",
-            )
-        )
+        parts.append(_line_sample(at, y - 4, 22, style))
         parts.append(text(at + 27, y, label, "note"))
     return Markup("").join(parts)

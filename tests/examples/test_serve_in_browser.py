@@ -175,7 +175,9 @@ def marks(browser, side):
 def stop_simulating(browser):
     """Type a wrong value, as otherwise the page's simulation goes on after the test."""
     type_into(browser, "a.hosts", "x")
-    until(browser, lambda _: "see the marked" in browser.find_element("id", "job").text)
+    until(
+        browser, lambda _: "see the problems" in browser.find_element("id", "job").text
+    )
 
 
 def processor_s_of_children():
@@ -349,6 +351,25 @@ def test_simulated_answers_go_away_without_a_valid_option(page, small_experiment
     until(page, lambda browser: simulated(browser) == "")
     type_into(page, "a.hosts", "9")
     until(page, lambda browser: "At the load of the form" in simulated(browser))
+
+
+def test_a_timeline_shows_both_options_where_their_lines_coincide(
+    page, small_experiments
+):
+    lines = "#picture-failure polyline.{}"
+    until(
+        page, lambda browser: browser.find_elements("css selector", lines.format("b"))
+    )
+    widths = [
+        float(
+            page.find_element("css selector", lines.format(side))
+            .value_of_css_property("stroke-width")
+            .removesuffix("px")
+        )
+        for side in ("a", "b")
+    ]
+    # The line of A is drawn first.
+    assert widths[0] > 2 * widths[1]
 
 
 def simulated(browser):

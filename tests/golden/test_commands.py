@@ -7,12 +7,14 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from support.commands import QUESTIONS, questions
 
+ROOT = Path(__file__).resolve().parents[2]
 RECORDED = Path(__file__).with_name("commands.json")
 
 pytestmark = pytest.mark.usefixtures("quick_rebuilds", "quick_figures")
@@ -66,3 +68,14 @@ def test_json_fields_and_files_are_those_recorded(name, command, tmp_path):
         RECORDED.write_text(json.dumps(recorded, indent=1) + "\n", "utf-8")
         pytest.skip(f"wrote {RECORDED.name}")
     assert answer == recorded[name]
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_reference_names_the_fields_of_each_document(name):
+    reference = (ROOT / "docs" / "reference" / "json.md").read_text()
+    fields_of_name = json.loads(RECORDED.read_text())[name]["fields"]
+    keys = {re.match(r"\w+", field)[0] for field in fields_of_name}
+    # Statistics of a trace are listed in part.
+    if name == "trace-info":
+        keys = {"format", "requests", "read_ratio", "bytes_mean", "duration_s"}
+    assert [key for key in sorted(keys) if f"`{key}`" not in reference] == []

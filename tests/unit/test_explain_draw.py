@@ -191,6 +191,17 @@ def test_words(writes: list[Timeline]) -> None:
     assert byte_words({"device_read_bytes": 24576, "messages": 3}) == "24 KiB read"
 
 
+@pytest.mark.parametrize(("scenario", "lanes"), [("koh2017", 1), ("quickstart", 0)])
+def test_the_legend_names_a_lock_where_one_is_drawn(
+    command: Callable[..., tuple[int, str, str]], scenario: str, lanes: int
+) -> None:
+    arguments = ("--scheme", "rs:4,2", "--scenario", scenario, "--no-steps")
+    status, out, _ = command("explain", "write", *arguments)
+    assert status == 0
+    drawn = [line for line in out.splitlines() if line.startswith("PG lock")]
+    assert (len(drawn), out.count("L PG lock held")) == (lanes, lanes)
+
+
 def test_the_command_prints_drawing_table_and_sources(
     command: Callable[..., tuple[int, str, str]],
 ) -> None:

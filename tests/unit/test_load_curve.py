@@ -322,13 +322,29 @@ def test_a_curve_without_an_accepted_point_is_not_drawn(queue_curve):
     assert load_figures([replace(queue_curve, points=())]) == {}
 
 
-def test_the_label_of_a_bound_is_inside_the_panel(queue_curve):
-    (figure,) = load_figures([queue_curve]).values()
+def bound_labels(curve):
+    """Return the place and the alignment of the text at each bound."""
+    (figure,) = load_figures([curve]).values()
     texts = [layer for layer in figure.panels[0].layers if layer.mark == "text"]
     labels = [layer for layer in texts if layer.texts[0].startswith("≤ ")]
-    assert labels
-    # From the left edge to the right: at the right edge a figure of 3.5 inches cuts them off.
-    assert {(layer.x[0], layer.style["ha"]) for layer in labels} == {(0, "left")}
+    return [(layer.x[0], layer.style["ha"]) for layer in labels]
+
+
+def test_the_label_of_a_bound_is_inside_the_panel(queue_curve):
+    # From an edge inwards: outwards, a figure of 3.5 inches cuts it off.
+    assert set(bound_labels(queue_curve)) <= {(0, "left"), (1, "right")}
+
+
+def test_the_label_of_a_bound_is_where_no_curve_is(queue_curve):
+    # Given a curve that starts at 1 ms and then rises
+    (bound, *_) = queue_curve.within
+    (high,) = bound_labels(
+        replace(queue_curve, within=(replace(bound, p99_ns=4_000_000),))
+    )
+    (low,) = bound_labels(
+        replace(queue_curve, within=(replace(bound, p99_ns=1_050_000),))
+    )
+    assert (high, low) == ((0, "left"), (1, "right"))
 
 
 def test_the_caption_says_what_rings_and_ticks_are(queue_curve):

@@ -305,6 +305,19 @@ def test_a_scenario_without_a_name_has_the_title_of_its_file(tmp_path):
     assert re.findall(r"<h1>(.*?)</h1>", page) == ["three-hosts"]
 
 
+def test_a_page_names_the_keys_that_differ_from_what_its_description_says():
+    written = re.sub(r"description = .*", 'description = "Three copies"', TEXT)
+    described = parse_scenario(written)
+    sets = ["schemes=rep:2", "seed=3"]
+    changed = overridden(described, sets)
+    assert changed.introduction == "Three copies (changed: schemes)"
+    assert changed.introduction in report_of_run(changed, run_scenario(changed))
+    # Nothing is added to a description as written, or to one that was changed with the keys.
+    assert described.introduction == "Three copies"
+    renamed = overridden(described, [*sets, "description=Two copies"])
+    assert renamed.introduction == "Two copies"
+
+
 def test_the_page_states_that_a_run_is_inside_the_calibrated_range():
     sets = [
         "workload.requests=4000",

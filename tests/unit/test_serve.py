@@ -57,8 +57,9 @@ from stripesim.web.experiments import SKETCHED_PARTS, Settings, warm_up
 from stripesim.web.experiments import load_curve as load_points
 from stripesim.web.jobs import RUNNING_MAX, Job, JobBoard
 from stripesim.web.options import option_of, toml_of
-from stripesim.web.simulated_pictures import _movement_words, load_curve
+from stripesim.web.simulated_pictures import _movement_words, curve_panel, load_curve
 from stripesim.web.state import LabState
+from stripesim.web.svg import panel_svg
 from stripesim.web.uploads import (
     PACKED,
     UPLOAD_BYTES_MAX,
@@ -168,6 +169,33 @@ def test_the_time_of_a_lone_request_is_that_of_explain():
     for op in ("read", "write"):
         (timeline,) = explain(op, None, 4096, scenario=second.scenario)
         assert second.answers.times_ns[op] == timeline.latency_by_category_ns()
+
+
+def test_a_lone_request_finds_osds_for_more_shards_than_hosts():
+    # Given 9 shards on 4 hosts, several of them on each
+    second = option(
+        parse_scenario(BASE),
+        "b",
+        scheme="rs:6,3",
+        hosts="4",
+        osds_per_host="6",
+        failure_domain="osd",
+    )
+    assert not second.problems
+    assert second.answers.times_ns["write"]
+
+
+def test_a_request_over_several_objects_has_all_answers_but_its_timeline(client):
+    # Given requests of 5 MiB, and objects of 4 MiB
+    base = parse_scenario(BASE)
+    first = option_of(base, state_of(base, {"block_kib": "5120"}).values["a"])
+    assert not first.problems
+    assert first.answers.bounds
+    assert first.answers.times_ns == {}
+    # Then the page leaves out one picture.
+    page = client.get("/compare", params={"block_kib": "5120"}).text
+    assert "Limits by resource" in page
+    assert "Where the time goes" not in page
 
 
 def test_the_time_of_a_partial_read_is_the_mean_over_the_shards_that_hold_its_data():
@@ -1119,6 +1147,30 @@ def test_a_curve_states_no_saturation_above_its_bound(served_per_s, stated):
     job.emitted["curve", "a"] = [point]
     # Then the picture states the lower of both.
     assert f"{stated} requests/s" in load_curve(job.options, job).answer
+
+
+def test_a_scenario_of_the_form_does_not_keep_a_description_of_another():
+    base = parse_scenario('description = "Eight hosts"\n' + BASE)
+    found = option(base, hosts="9")
+    assert found.scenario.cluster.hosts == 9
+    assert "description" not in tomllib.loads(toml_of(found.scenario))
+
+
+def test_lines_of_a_curve_stay_below_the_labels_of_its_bounds():
+    # Given points up to 100 ms at the bound
+    names = {"a": "A rep:3", "b": "B rs:4,2"}
+    points = [
+        {"iops": 1000.0, "p50_ns": p50_ns, "p99_ns": p99_ns, "is_steady": True}
+        for p50_ns, p99_ns in ((1e6, 2e6), (2e7, 1e8))
+    ]
+    panel = curve_panel(names, {"a": points, "b": points}, dict.fromkeys(names, 1000.0))
+    # When it is drawn with its top at 0
+    drawn = panel_svg(panel, (0.0, 300.0, 166.0, 0.0))
+    # Then both labels are above the marks.
+    labels = re.findall(r'y="([\d.]+)" class="note [ab]', drawn)
+    marks = re.findall(r'cy="([\d.]+)"', drawn)
+    assert len(labels) == 2
+    assert max(map(float, labels)) < min(map(float, marks))
 
 
 def test_waiting_is_no_processor_time():

@@ -31,3 +31,20 @@ def test_many_files_take_one_line_and_a_manifest(tmp_path, capsys):
 def test_many_files_without_a_picture_name_none(tmp_path, capsys):
     list_written([tmp_path / f"{number}.csv" for number in range(40)])
     assert "picture" not in capsys.readouterr().err
+
+
+def test_files_of_an_earlier_answer_are_named(tmp_path, capsys):
+    # Given an answer of 20 files, listed in the folder
+    first = [tmp_path / f"{number}.png" for number in range(20)]
+    for path in first:
+        path.touch()
+    list_written(first)
+    assert "still holds" not in capsys.readouterr().err
+    # When the next one writes all but two of them, one of which was deleted
+    first[1].unlink()
+    list_written(first[2:])
+    # Then the other one is stale.
+    warning = (
+        f"warning: {tmp_path} still holds 1 file of an earlier answer, such as 0.png"
+    )
+    assert warning in capsys.readouterr().err

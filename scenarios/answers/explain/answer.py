@@ -73,8 +73,10 @@ def _parts(
         yield latency_and_shard_words(timeline)
         yield from timeline.kernel_notes
         yield ""
-    legend = "   ".join(f"{shown.glyph} {shown.words}" for shown in CATEGORIES.values())
-    yield f"{legend}   L PG lock held"
+    legend = [f"{shown.glyph} {shown.words}" for shown in CATEGORIES.values()]
+    if any(hold.role == "pg.lock" for timeline in timelines for hold in timeline.holds):
+        legend.append("L PG lock held")
+    yield "   ".join(legend)
     if steps:
         for timeline in timelines:
             yield ""

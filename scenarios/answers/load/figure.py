@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise, takewhile
+from itertools import pairwise, product, takewhile
 from typing import Any, Final
 
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
@@ -194,21 +195,51 @@ def _bounds(
 ) -> Iterator[LayerSpec]:
     """Yield a line at each latency bound on the panel."""
     bounds_ns = {within.p99_ns for curve in curves for within in curve.within}
-    # Inside the panel: beside it, a narrow figure would cut the text off. Below the line: rates are above it.
-    look = {"lift": (4, -3), "ha": "left", "va": "top", "xycoords": BESIDE}
     for bound_ns in sorted(bounds_ns):
         bound_ms = bound_ns / _MS
         if not low_ms < bound_ms < high_ms:
             # Text outside the panel would shrink it.
             continue
         yield line_at(bound_ms, sideways=True, color="#666666", linestyle=":")
+        # Inside the panel: beside it, a narrow figure would cut the text off. Rates are above the line.
+        at, lift, side = _free_end(curves, bound_ns)
+        look = {"lift": lift, "ha": side, "va": "top", "xycoords": BESIDE}
         yield LayerSpec(
             mark="text",
-            x=[0],
+            x=[at],
             y=[bound_ms],
             texts=[f"≤ {duration_text(bound_ns * 1e-9)}"],
             style={**look, "fontsize": 10.5, "color": "#444444"},
         )
+
+
+def _free_end(
+    curves: Sequence[LoadCurve], bound_ns: float
+) -> tuple[float, tuple[int, int], str]:
+    """Return the place, shift and alignment of a text at the end of a line that is farther from curves."""
+    reach = max(point.iops.mean for curve in curves for point in curve.points)
+    left = _distance(curves, bound_ns, 0.0, reach / 4)
+    right = _distance(curves, bound_ns, reach * 3 / 4, reach)
+    if left >= right:
+        return 0.0, (4, -3), "left"
+    return 1.0, (-4, -3), "right"
+
+
+def _distance(
+    curves: Sequence[LoadCurve], bound_ns: float, low_per_s: float, high_per_s: float
+) -> float:
+    """Return the smallest ratio, as a logarithm, of a latency to the lines of curves between two rates."""
+    distances = [math.inf]
+    for curve, key in product(curves, _LINES):
+        heights = [
+            math.log(getattr(point, key).mean / bound_ns)
+            for point in curve.points
+            if low_per_s <= point.iops.mean <= high_per_s
+        ]
+        if heights:
+            # A line between points on both sides crosses the latency.
+            distances.append(max(0.0, min(heights), -max(heights)))
+    return min(distances)
 
 
 def _crossed(curve: LoadCurve) -> list[RateWithin]:

@@ -44,7 +44,7 @@ def report_of_load(
         "load.html.j2",
         kind="Load curve",
         title=scenario.title,
-        introduction=scenario.description or "Latency over throughput.",
+        introduction=scenario.introduction or "Latency over throughput.",
         meta=[origin_words(source)],
         sentences=document["sentences"],
         outside=outside,

@@ -132,7 +132,7 @@ def report_of_plan(
         "plan.html.j2",
         kind="Plan",
         title=scenario.title,
-        introduction=scenario.description
+        introduction=scenario.introduction
         or "The recommended cluster, and the reasons.",
         meta=[made],
         recommended=best is not None,

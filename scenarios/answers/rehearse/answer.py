@@ -71,7 +71,7 @@ def _page(scenario: Scenario, document: Mapping[str, Any]) -> str:
     outside, warnings = _outside_and_warnings(scenario, document)
     return report_of_rehearsal(
         scenario.title,
-        scenario.description,
+        scenario.introduction,
         document,
         outside=list(map(str, outside)),
         warnings=warnings,

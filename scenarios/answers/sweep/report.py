@@ -89,7 +89,7 @@ def report_of_sweep(
     means = means_table(
         result.means[:_TABLE_ROWS_MAX], plan.keys, of_objects=plan.is_of_objects
     )
-    about = plan.scenario.description or f"Swept: {keys}."
+    about = plan.scenario.introduction or f"Swept: {keys}."
     introduction = " ".join(filter(None, (about, _host_failures(plan))))
     return render(
         "sweep.html.j2",

@@ -58,7 +58,7 @@ def page_of_run(report: RunReport, curves: Sequence[LoadCurve] = ()) -> str:
         "run.html.j2",
         kind="What-if report",
         title=scenario.title,
-        introduction=scenario.description or f"{schemes}, compared.",
+        introduction=scenario.introduction or f"{schemes}, compared.",
         meta=[_cluster_words(report), _load_words(scenario), origin_words(source)],
         findings=findings(report),
         sentences=[*load_sentences(report.rows), *map(sentence_of, curves)],
