@@ -325,6 +325,17 @@ def test_a_bad_change_is_the_only_problem_of_a_scenario_without_a_length():
         ('[[changes]]\nkind = "remove"\nhosts = [8]\n', "changes.hosts"),
         ('[[changes]]\nkind = "weight"\nosds = [1]\n', "changes.weight"),
         ('[[changes]]\nkind = "grow"\nhosts = 1\n', "changes.kind"),
+        ('[[changes]]\nkind = "out"\nosds = [1, 1]\n', "changes.osds"),
+        ('[[changes]]\nkind = "remove"\nhosts = [1, 1]\n', "changes.hosts"),
+        (
+            '[[changes]]\nkind = "scheme"\nscheme = "rep:3"\ncrush_rule = "ec"\n',
+            "changes.crush_rule",
+        ),
+        # An earlier time further down: CRUSH and clock would disagree on the last weights.
+        (
+            OUT + "at_s = 10\n" + OUT.replace('"out"', '"in"') + "at_s = 5\n",
+            "changes.at_s",
+        ),
     ],
 )
 def test_what_cannot_be_rehearsed_is_refused_with_its_key(changes, key):

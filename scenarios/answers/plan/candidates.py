@@ -344,7 +344,8 @@ def _costs(
         owned_hosts=plan.owned_hosts,
         owned_gateways=plan.owned_gateways,
         prices=plan.prices,
-        drive_bytes=drives.capacity.drive_bytes if drives.capacity else 0.0,
+        drive_bytes=drives.one_bytes,
+        owned_drive_bytes=drives_of(base, build_models(base)).one_bytes,
         drives_per_osd=drives.per_osd,
     )
     counted = with_counted_hosts(scenario)
