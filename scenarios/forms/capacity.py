@@ -558,8 +558,8 @@ def spare_words(held: Capacity) -> str:
     return (
         f"{held.scheme}: no spare {held.domain}{held.where}: {held.domains} for "
         f"{counted_text(held.shards, 'shard')}. After the loss of one, the pool stays degraded until it is "
-        f"replaced, with {counted_text(held.width - 1, 'shard')} where it needs {held.min_size} (min_size) to "
-        "serve clients"
+        f"replaced, with {counted_text(held.width - 1, 'shard')} where it needs {held.min_size} (min_size) "
+        "to serve clients"
     )
 
 

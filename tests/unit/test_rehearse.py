@@ -436,9 +436,20 @@ def test_a_rehearsal_does_not_wait_for_an_osd_that_returns_after_a_year():
     text = TEXT.replace('stored_bytes = "100GB"', 'stored_bytes = "2GB"')
     failure = "[[faults.events]]\nat_s = 0.1\nosds = [9]\nreturn_s = 3e7\n"
     limit = "[faults]\ndown_out_interval_s = 20.0\n"
-    (change,) = rehearse(scenario(OUT + limit + failure, text=text))["changes"]
-    # Then the simulation ends once the change is made and the cluster is clean.
+    document = rehearse(scenario(OUT + limit + failure, text=text))
+    # Then the simulation ends once the change is made and the cluster is clean,
+    (change,) = document["changes"]
     assert 0 < change["duration_s"] < 60
+    # and a warning says that this time includes the wait for the OSD.
+    assert any("OSDs fail" in line for line in document["warnings"])
+
+
+def test_a_failure_after_the_changes_leaves_their_times_known(healthy_change):
+    failure = "[[faults.events]]\nat_s = 1e6\nosds = [9]\n"
+    document = rehearse(scenario(OUT + failure, text=LIGHT))
+    (change,) = document["changes"]
+    assert change["duration_s"] == pytest.approx(healthy_change["duration_s"], rel=0.1)
+    assert not any("OSDs fail" in line for line in document["warnings"])
 
 
 def test_failures_leave_the_times_of_a_part_of_the_objects_unknown():
