@@ -445,8 +445,10 @@ def test_a_rehearsal_does_not_wait_for_an_osd_that_returns_after_a_year():
 
 
 def test_a_failure_after_the_changes_leaves_their_times_known(healthy_change):
-    failure = "[[faults.events]]\nat_s = 1e6\nosds = [9]\n"
-    document = rehearse(scenario(OUT + failure, text=LIGHT))
+    # Given an OSD that stops at 1,000 s, and a change of some seconds
+    text = LIGHT.replace("duration_s = 5", "duration_s = 2000")
+    failure = "[[faults.events]]\nat_s = 1000\nosds = [9]\n"
+    document = rehearse(scenario(OUT + failure, text=text))
     (change,) = document["changes"]
     assert change["duration_s"] == pytest.approx(healthy_change["duration_s"], rel=0.1)
     assert not any("OSDs fail" in line for line in document["warnings"])
