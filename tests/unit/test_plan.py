@@ -333,6 +333,13 @@ def test_the_data_at_the_start_has_to_fit(sets, wanted):
     assert one["fails"][0].endswith(f"wanted {wanted} or more")
 
 
+def test_a_laboratory_s_capacity_is_judged_in_gigabytes():
+    scenario = parse_scenario(TEXT, sets=["plan.usable_bytes=200GB", "plan.hosts=[7]"])
+    (one, _) = candidates_of(scenario, scenario.plan)
+    judge_closed_forms(one, scenario, scenario.plan)
+    assert states(one.verdicts[0].words, "GB ... wanted 200")
+
+
 def test_cheaper_candidates_that_are_uncertain_are_counted(monkeypatch):
     # Given a p99 of 4 to 6 ms on four hosts, and of 3 ms on seven, where at most 5 ms are wanted.
     def simulated(scenario, *_, **__):

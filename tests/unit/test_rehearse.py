@@ -46,6 +46,7 @@ from stripesim.scenarios.cells.placement import (
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.scenarios.show.figures.rehearsal import BANDS
 from stripesim.sim.ceph.failures.background.reservations import Backfill, schedule_s
 from stripesim.sim.ceph.failures.cluster_map import MapChange
 from stripesim.sim.run import Run
@@ -1157,3 +1158,11 @@ def test_weights_count_in_drives_where_no_capacity_is_known():
     asked = scenario('[[changes]]\nkind = "weight"\nosds = [3]\nweight = 0.5\n', text)
     (change,) = planned_changes(asked, np.arange(16) // 2)
     assert change.changes == (MapChange("weight", 3, WEIGHT_ONE // 2),)
+
+
+def test_no_band_mixes_groups_that_serve_clients_with_those_that_do_not():
+    idle = {"inactive", "incomplete"}
+    mixed = [
+        name for name, states, *_ in BANDS if idle & set(states) and set(states) - idle
+    ]
+    assert mixed == []
