@@ -270,13 +270,17 @@ def grown_map_of(scenario: Scenario) -> GrownMap:
 
 def crush_rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
     """Return the name of the CRUSH rule that places a scheme."""
-    domain, _ = failure_domain(scenario, scheme)
+    domain, domain_key = failure_domain(scenario, scheme)
+    path = scenario.cluster.crush_map
+    if path is None and not domain_count(scenario, domain):
+        # A plan may vary sites, which [cluster] does not state then.
+        wanted = f"cluster.{domain}s, too: the number of {domain}s is missing"
+        raise scenario.problem(domain_key, f'"{domain}"', wanted)
     kind: Literal["replicated", "erasure"] = "replicated"
     if scheme.kind != "replicated":
         kind = "erasure"
     stated = scenario.cluster.crush_rule
     name = stated or rule_name(kind, domain, shards_per_domain(scenario, scheme))
-    path = scenario.cluster.crush_map
     if path is None:
         return name
     rules = [rule.name for rule in crush_of(scenario).rules]

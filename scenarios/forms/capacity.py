@@ -62,6 +62,11 @@ class Drives:
     ] = ()  # of one drive on each host [B], empty if all are equal
 
     @property
+    def one_bytes(self) -> float:
+        """Mean capacity of a drive [B], or 0 if unknown."""
+        return 0.0 if self.capacity is None else self.capacity.drive_bytes
+
+    @property
     def osd_bytes(self) -> float | None:
         """Mean capacity of an OSD [B]."""
         if self.capacity is None:
@@ -551,9 +556,10 @@ def _placement_words(scenario: Scenario, *, heals: bool) -> str:
 def spare_words(held: Capacity) -> str:
     """Return a sentence on the effect of a lost failure domain on a pool without a spare one."""
     return (
-        f"{held.scheme}: no spare {held.domain}{held.where}: {held.domains} for {held.shards} shards. After "
-        f"the loss of one, the pool stays degraded until it is replaced, with "
-        f"{counted_text(held.width - 1, 'shard')} where it needs {held.min_size} (min_size) to serve clients"
+        f"{held.scheme}: no spare {held.domain}{held.where}: {held.domains} for "
+        f"{counted_text(held.shards, 'shard')}. After the loss of one, the pool stays degraded until it is "
+        f"replaced, with {counted_text(held.width - 1, 'shard')} where it needs {held.min_size} (min_size) "
+        "to serve clients"
     )
 
 

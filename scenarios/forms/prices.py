@@ -36,6 +36,7 @@ def cost_of(
     prices: PricesSpec,
     *,
     drive_bytes: float,
+    owned_drive_bytes: float,
     drives_per_osd: int,
     owned_gateways: int = 0,
 ) -> Cost:
@@ -52,8 +53,8 @@ def cost_of(
         buys cores for all hosts if they have a price.
     prices
         Prices of the parts.
-    drive_bytes
-        Capacity of one drive [B], or 0 if unknown.
+    drive_bytes, owned_drive_bytes
+        Capacity of one drive of the candidate, and of the existing cluster [B], or 0 if unknown.
     drives_per_osd
         Drives striped behind one OSD [count].
     owned_gateways
@@ -75,7 +76,11 @@ def cost_of(
     cost += _price_of_cores(cluster, owned, prices, kept)
     if _has_faster_network(cluster, owned):
         cost += kept * network
-    cost += kept * _drives_added(cluster, owned, per_host, drives_per_osd) * drive.price
+    added = per_host
+    if cluster.drive == owned.drive and drive_bytes == owned_drive_bytes:
+        owned_per_host = owned.osd_count * drives_per_osd / owned.host_count
+        added = max(0.0, per_host - owned_per_host)
+    cost += kept * added * drive.price
     watts = cluster.host_count * prices.host_watts + drives * drive.watts
     if candidate.workload.is_s3:
         cost += _price_of_gateways(cluster, owned, owned_gateways, prices)
@@ -174,12 +179,3 @@ def _has_faster_network(cluster: ClusterSpec, owned: ClusterSpec) -> bool:
     faster_public = cluster.public_gbit_per_s > owned.public_gbit_per_s
     faster_private = cluster.between_hosts_gbit_per_s > owned.between_hosts_gbit_per_s
     return faster_public or faster_private
-
-
-def _drives_added(
-    cluster: ClusterSpec, owned: ClusterSpec, per_host: float, drives_per_osd: int
-) -> float:
-    """Return the number of drives to add to an owned host to match the candidate [count]."""
-    if cluster.drive != owned.drive or cluster.drive_bytes != owned.drive_bytes:
-        return per_host
-    return max(0.0, per_host - owned.osd_count * drives_per_osd / owned.host_count)

@@ -30,8 +30,19 @@ from stripesim.scenarios.schema.keys import (
     ScenarioKeys,
     WorkloadSpec,
 )
-from stripesim.scenarios.schema.problems import KeyProblem, problem
-from stripesim.scenarios.schema.tables import GATEWAY_KEYS, VARIED, PlanSpec
+from stripesim.scenarios.schema.problems import (
+    KeyProblem,
+    problem,
+    repeated_positions,
+    repeats,
+)
+from stripesim.scenarios.schema.tables import (
+    GATEWAY_KEYS,
+    VARIED,
+    VARIED_DOMAINS,
+    PlanSpec,
+    PricesSpec,
+)
 from stripesim.scenarios.schema.toml import shorten
 from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import counted_text, format_size
@@ -264,7 +275,7 @@ def _of_images(scenario: ScenarioKeys, load: WorkloadSpec) -> Iterator[KeyProble
 def _several(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     """Check that concurrent workloads have distinct names, one cell each, and the same duration."""
     names = [load.name for load in scenario.workloads]
-    repeated = set(_repeated_positions(names))
+    repeated = set(repeated_positions(names))
     duration_s = scenario.duration_s
     for index, load in enumerate(scenario.loads if scenario.workloads else ()):
         load_key = f"workloads.{index}"
@@ -422,20 +433,10 @@ def _plan(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     if plan is None:
         return
     yield from _nothing_to_try(plan)
+    yield from _plan_of_sites(cluster, plan)
     growth = "plan.growth_bytes_per_day"
     if plan.days_until_full is not None and plan.growth_bytes_per_day is None:
         yield problem("plan.days_until_full", f"no {growth}", "both keys", growth)
-    for key in ("cost_max", "watts_max"):
-        if getattr(plan, key) is not None and plan.prices is None:
-            yield problem(
-                f"plan.{key}",
-                "no [plan.prices]",
-                "prices and power of the parts",
-                "plan.prices",
-            )
-    if plan.site_loss is not None and cluster.site_rtt_ms is None:
-        wanted = "cluster.site_rtt_ms, and cluster.sites or plan.sites"
-        yield problem("plan.site_loss", f"{plan.site_loss} without sites", wanted)
     if plan.private_gbit_per_s and cluster.networks == 1:
         yield problem(
             "plan.private_gbit_per_s",
@@ -443,13 +444,15 @@ def _plan(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
             "none: one network has the rate of plan.public_gbit_per_s",
             "cluster.networks",
         )
+    yield from _prices(plan)
     yield from _drive_prices(scenario, plan)
     yield from _plan_of_load(scenario, plan)
-    if plan.varies_domains and not isinstance(cluster.hosts, int):
-        key = "plan.hosts" if plan.hosts else "plan.osds_per_host"
-        yield problem(
-            key, "a list", "none, because cluster.hosts are groups", "cluster.hosts"
-        )
+    if isinstance(cluster.hosts, int):
+        return
+    for key in VARIED_DOMAINS:
+        if getattr(plan, key):
+            wanted = "none, because cluster.hosts are groups"
+            yield problem(f"plan.{key}", "a list", wanted, "cluster.hosts")
 
 
 def _nothing_to_try(plan: PlanSpec) -> Iterator[KeyProblem]:
@@ -461,6 +464,18 @@ def _nothing_to_try(plan: PlanSpec) -> Iterator[KeyProblem]:
         if key in plan.model_fields_set and not getattr(plan, key):
             wanted = "at least one value to try, or no such key"
             yield problem(f"plan.{key}", [], wanted)
+
+
+def _plan_of_sites(cluster: ClusterSpec, plan: PlanSpec) -> Iterator[KeyProblem]:
+    """Check that a plan that names sites has a time between them."""
+    rtt = "cluster.site_rtt_ms"
+    if cluster.site_rtt_ms is not None:
+        return
+    if plan.sites:
+        yield problem("plan.sites", plan.sites, f"{rtt}, too", rtt)
+    if plan.site_loss is not None:
+        wanted = f"{rtt}, and cluster.sites or plan.sites"
+        yield problem("plan.site_loss", f"{plan.site_loss} without sites", wanted, rtt)
 
 
 def _plan_of_load(scenario: ScenarioKeys, plan: PlanSpec) -> Iterator[KeyProblem]:
@@ -477,12 +492,30 @@ def _plan_of_load(scenario: ScenarioKeys, plan: PlanSpec) -> Iterator[KeyProblem
         yield problem("plan.rate_per_s", got, "rates in the workloads")
 
 
+def _prices(plan: PlanSpec) -> Iterator[KeyProblem]:
+    """Check that limits on cost and power have prices and powers to compare with."""
+    prices = PricesSpec() if plan.prices is None else plan.prices
+    if plan.cost_max is not None and not prices.has_cost:
+        wanted = "prices of the parts in [plan.prices]"
+        yield problem("plan.cost_max", "no prices", wanted, "plan.prices")
+    if plan.watts_max is not None and not prices.has_power:
+        wanted = "host_watts or drive_watts in [plan.prices]"
+        yield problem("plan.watts_max", "no power", wanted, "plan.prices")
+
+
 def _drive_prices(scenario: ScenarioKeys, plan: PlanSpec) -> Iterator[KeyProblem]:
     """Check that every drive has a price, and its own price if the plan compares several drives."""
     prices = plan.prices
     if prices is None:
         return
     kinds = plan.drive or (scenario.cluster.drive,)
+    for name in prices.drives:
+        if name not in (*kinds, scenario.cluster.drive):
+            got = f"a price for {name}"
+            wanted = f"prices for {', '.join(dict.fromkeys(kinds))} only"
+            yield problem(
+                "plan.prices.drives", got, wanted, "plan.drive", "cluster.drive"
+            )
     has_common_price = bool(prices.drive or prices.drive_per_tb)
     unpriced = [kind for kind in dict.fromkeys(kinds) if kind not in prices.drives]
     several = len(set(kinds)) > 1
@@ -502,20 +535,10 @@ def _repeats(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
         f"workload.{key}": getattr(load, key)
         for key in ("ops", "patterns", "block_sizes_bytes", "object_sizes_bytes")
     }
+    if scenario.plan is not None:
+        lists |= {f"plan.{key}": getattr(scenario.plan, key) for key in VARIED}
     for key, values in lists.items():
-        for index in _repeated_positions(values):
-            yield problem(
-                f"{key}.{index}", f"{values[index]} twice", "no repeated values"
-            )
-
-
-def _repeated_positions(values: Sequence[Hashable]) -> Iterator[int]:
-    """Yield the positions of repeated values."""
-    seen: set[Hashable] = set()
-    for index, value in enumerate(values):
-        if value in seen:
-            yield index
-        seen.add(value)
+        yield from repeats(key, values)
 
 
 def _groups(scenario: ScenarioKeys) -> Iterator[KeyProblem]:

@@ -11,7 +11,7 @@ from stripesim.scenarios.schema.geometry import (
     failure_domain,
 )
 from stripesim.scenarios.schema.keys import ClusterSpec, ScenarioKeys
-from stripesim.scenarios.schema.problems import KeyProblem, problem
+from stripesim.scenarios.schema.problems import KeyProblem, problem, repeats
 from stripesim.scenarios.schema.tables import (
     CHANGE_KEYS,
     AgeingSpec,
@@ -32,6 +32,7 @@ _NUMBERS: Final = {
     "trace": {"trace"},
 }
 _COUNTS: Final = ("cluster.hosts", "cluster.osds_per_host", "cluster.racks")
+_MAP: Final = "cluster.crush_map"
 _ONE: Final = "only one of them"
 
 
@@ -78,12 +79,17 @@ def change_rules(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
         wanted = "schemes of a cluster: a bare device has no peers"
         bare_index = scenario.schemes.index("none")
         yield problem(f"schemes.{bare_index}", "none with [[changes]]", wanted)
+    yield from _order_of_changes(changes)
     added = added_osds(scenario)
     osds_count = scenario.cluster.osd_count
     hosts_count = scenario.cluster.host_count
     for index, change in enumerate(changes):
         where = f"changes.{index}"
         misfits = list(_keys_of_change(where, change))
+        if change.crush_rule is not None and scenario.cluster.crush_map is None:
+            wanted = "cluster.crush_map, too: rules belong to a map"
+            rule = problem(f"{where}.crush_rule", change.crush_rule, wanted, _MAP)
+            misfits.append(rule)
         yield from misfits
         if misfits:
             return
@@ -93,6 +99,18 @@ def change_rules(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
         elif scenario.cluster.crush_map is None:
             yield from _numbers(f"{where}.osds", change.osds, osds_count, "an OSD")
             yield from _numbers(f"{where}.hosts", change.hosts, hosts_count, "a host")
+
+
+def _order_of_changes(changes: Sequence[ChangeSpec]) -> Iterator[KeyProblem]:
+    """Check that the times of changes rise, since changes take effect in the order of the file."""
+    latest_s = 0.0
+    for index, change in enumerate(changes):
+        if change.at_s is None:
+            continue
+        if change.at_s < latest_s:
+            wanted = f"{latest_s:g} or more, the time of a change before it"
+            yield problem(f"changes.{index}.at_s", f"{change.at_s:g}", wanted)
+        latest_s = max(latest_s, change.at_s)
 
 
 def _keys_of_change(where: str, change: ChangeSpec) -> Iterator[KeyProblem]:
@@ -110,6 +128,9 @@ def _keys_of_change(where: str, change: ChangeSpec) -> Iterator[KeyProblem]:
     for key in sorted(stated - needed - optional):
         wanted = f'no such key, since kind is "{change.kind}"'
         yield problem(f"{where}.{key}", getattr(change, key), wanted)
+    yield from repeats(f"{where}.osds", change.osds or ())
+    if isinstance(change.hosts, tuple):
+        yield from repeats(f"{where}.hosts", change.hosts)
     if change.hosts is None or "hosts" not in needed | optional:
         return
     is_count = isinstance(change.hosts, int)

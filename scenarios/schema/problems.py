@@ -3,7 +3,7 @@
 import datetime
 import difflib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, get_args, get_origin
@@ -47,7 +47,23 @@ class KeyProblem:
 
 def problem(key: str, got: object, wanted: str, *involves: str) -> KeyProblem:
     """Create a problem from dotted keys. Digits are list indices: ``workloads.0.name``."""
-    return KeyProblem(_path(key), str(got), wanted, tuple(map(_path, involves)))
+    text = value_text(got) if isinstance(got, list | tuple) else str(got)
+    return KeyProblem(_path(key), text, wanted, tuple(map(_path, involves)))
+
+
+def repeats(key: str, values: Sequence[Hashable]) -> Iterator[KeyProblem]:
+    """Refuse the repeated values of a list."""
+    for index in repeated_positions(values):
+        yield problem(f"{key}.{index}", f"{values[index]} twice", "no repeated values")
+
+
+def repeated_positions(values: Sequence[Hashable]) -> Iterator[int]:
+    """Yield the positions of repeated values."""
+    seen: set[Hashable] = set()
+    for index, value in enumerate(values):
+        if value in seen:
+            yield index
+        seen.add(value)
 
 
 def _path(key: str) -> KeyPath:

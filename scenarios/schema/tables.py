@@ -246,7 +246,8 @@ class ChangeSpec(ScenarioTable):
     noout: bool = True
     """For restart, True if no OSD is marked out meanwhile (ceph osd set noout)."""
     at_s: TimeS | None = None
-    """Simulated time of the change [s]. Default: once the cluster is clean after the previous changes."""
+    """Simulated time of the change [s], not before that of an earlier one, and not with restart. Default:
+    once the cluster is clean after the previous changes."""
     command_s: TimeS | None = None
     """Time until the operator has given a command [s], for out, in, weight, add and remove. Commands follow
     one another: one in all for out and in, one for each OSD otherwise, two more with norebalance. They are a
@@ -408,6 +409,31 @@ class PricesSpec(ScenarioTable):
     years: Price = 0.0
     """Period over which power is paid [years]."""
 
+    @property
+    def has_power(self) -> bool:
+        """Return True if any part takes power."""
+        drives_watts = [drive.drive_watts for drive in self.drives.values()]
+        return any(
+            (self.host_watts, self.gateway_watts, self.drive_watts, *drives_watts)
+        )
+
+    @property
+    def has_cost(self) -> bool:
+        """Return True if any part or its power has a price."""
+        drives = self.drives.values()
+        parts = (
+            self.host,
+            self.core,
+            self.drive,
+            self.drive_per_tb,
+            self.network_per_gbit,
+            self.gateway,
+            self.gateway_core,
+            *(drive.drive for drive in drives),
+            *(drive.drive_per_tb for drive in drives),
+        )
+        return any(parts) or (self.has_power and bool(self.kwh and self.years))
+
 
 class PlanSpec(ScenarioTable):
     """Keys to vary and requirements to meet. Keys have the names of those in the scenario."""
@@ -501,9 +527,11 @@ class PlanSpec(ScenarioTable):
     @property
     def varies_domains(self) -> bool:
         """Return True if candidates have different failure domains from `[cluster]`."""
-        return bool(self.hosts or self.osds_per_host or self.sites)
+        return any(getattr(self, key) for key in VARIED_DOMAINS)
 
 
+#: Keys that a plan may vary and that change the failure domains.
+VARIED_DOMAINS: Final = ("hosts", "osds_per_host", "sites")
 #: Keys that a plan may vary: the scenario's `generation`, keys of `[cluster]`, and those of `GATEWAY_KEYS`.
 VARIED: Final = (
     "generation",

@@ -349,6 +349,13 @@ def test_the_data_at_the_start_has_to_fit(sets, wanted):
     assert one["fails"][0].endswith(f"wanted {wanted} or more")
 
 
+def test_a_laboratory_s_capacity_is_judged_in_gigabytes():
+    scenario = parse_scenario(TEXT, sets=["plan.usable_bytes=200GB", "plan.hosts=[7]"])
+    (one, _) = candidates_of(scenario, scenario.plan)
+    judge_closed_forms(one, scenario, scenario.plan)
+    assert states(one.verdicts[0].words, "GB ... wanted 200")
+
+
 def test_cheaper_candidates_that_are_uncertain_are_counted(monkeypatch):
     # Given a p99 of 4 to 6 ms on four hosts, and of 3 ms on seven, where at most 5 ms are wanted.
     def simulated(scenario, *_, **__):
@@ -494,6 +501,16 @@ def test_hosts_that_exist_cost_nothing():
 def test_changes_to_existing_hosts_are_bought(change, cost_of_owned):
     costs = prices_of(OWNED, change, "plan.hosts=[4]")
     assert costs[4, "nvme-tlc"] == cost_of_owned
+
+
+def test_a_size_that_owned_drives_have_by_default_is_not_bought_again():
+    # Given drives of the parameter set's 3.84 TB, which [cluster] does not state
+    costs = [
+        prices_of(OWNED, "plan.hosts=[4]", f"plan.drive_bytes=[{size}]")[4, "nvme-tlc"]
+        for size in (3_840_000_000_000, 8_000_000_000_000)
+    ]
+    # Then drives of 3.84 TB are there, and all 4 × 6 of 8 TB are bought.
+    assert costs == [0.0, 4 * 6 * 400.0]
 
 
 def test_a_plan_with_one_network_varies_no_private_rate():
@@ -683,8 +700,57 @@ def test_requirements_that_lack_a_key_are_reported():
     ):
         parse_scenario(TEXT, sets=["plan.days_until_full=100"])
     without = TEXT.partition("[plan.prices]")[0] + "cost_max = 5.0\n"
-    with pytest.raises(ScenarioError, match=r"plan.cost_max: got no \[plan.prices\]"):
+    with pytest.raises(ScenarioError, match=r"plan.cost_max: got no prices"):
         parse_scenario(without)
+
+
+@pytest.mark.parametrize(
+    ("prices", "limit"),
+    [
+        ("{}", "cost_max"),
+        ("{host_watts = 300.0, kwh = 0.3}", "cost_max"),
+        ("{host = 9000.0}", "watts_max"),
+    ],
+)
+def test_a_limit_on_what_has_no_price_or_power_is_refused(prices, limit):
+    with pytest.raises(ScenarioError, match=rf"plan.{limit}: got no "):
+        parse_scenario(TEXT, sets=[f"plan.prices={prices}", f"plan.{limit}=5.0"])
+
+
+@pytest.mark.parametrize(
+    "prices",
+    [
+        "{host_watts = 300.0, kwh = 0.3, years = 5.0}",
+        "{drives = {nvme-tlc = {drive = 500.0}}}",
+    ],
+)
+def test_a_limit_on_the_cost_accepts_any_price(prices):
+    scenario = parse_scenario(TEXT, sets=[f"plan.prices={prices}", "plan.cost_max=5.0"])
+    assert scenario.plan.cost_max == 5.0
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        "hosts=[4, 7, 4]",
+        'drive_bytes=["4TB", 4_000_000_000_000]',
+        'generation=["squid", "squid"]',
+    ],
+)
+def test_a_value_is_tried_once(repeated):
+    key = repeated.partition("=")[0]
+    with pytest.raises(ScenarioError, match=rf"plan.{key}: got .* twice"):
+        parse_scenario(TEXT, sets=[f"plan.{repeated}"])
+
+
+def test_a_price_of_a_drive_outside_the_plan_is_refused():
+    with pytest.raises(ScenarioError, match=r"plan.prices.drives: .*nvme-tcl"):
+        parse_scenario(OWNED, sets=["plan.prices.drives.nvme-tcl.drive=500.0"])
+
+
+def test_values_in_messages_are_written_as_in_a_scenario():
+    with pytest.raises(ScenarioError, match=r"plan.gateways: got \[4\]"):
+        parse_scenario(TEXT, sets=["plan.gateways=[4]"])
 
 
 # Failure domains to spare.
@@ -935,6 +1001,15 @@ def test_further_cores_are_paid_for_in_bought_and_in_kept_hosts(
             ["plan.public_gbit_per_s=[10.0, 25.0]", "plan.prices.network_per_gbit=0.0"],
             ["plan.prices.network_per_gbit"],
         ),
+        (
+            ["plan.prices.host_watts=300.0", "plan.prices.kwh=0.3"],
+            ["plan.prices.years"],
+        ),
+        (
+            ["plan.prices.host_watts=300.0", "plan.prices.years=5.0"],
+            ["plan.prices.kwh"],
+        ),
+        (["plan.prices.host_watts=300.0"], []),
     ],
 )
 def test_what_differs_at_no_price_is_warned_of(sets, keys):

@@ -46,6 +46,7 @@ from stripesim.scenarios.cells.placement import (
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.scenarios.show.figures.rehearsal import BANDS
 from stripesim.sim.ceph.failures.background.reservations import Backfill, schedule_s
 from stripesim.sim.ceph.failures.cluster_map import MapChange
 from stripesim.sim.run import Run
@@ -325,6 +326,17 @@ def test_a_bad_change_is_the_only_problem_of_a_scenario_without_a_length():
         ('[[changes]]\nkind = "remove"\nhosts = [8]\n', "changes.hosts"),
         ('[[changes]]\nkind = "weight"\nosds = [1]\n', "changes.weight"),
         ('[[changes]]\nkind = "grow"\nhosts = 1\n', "changes.kind"),
+        ('[[changes]]\nkind = "out"\nosds = [1, 1]\n', "changes.osds"),
+        ('[[changes]]\nkind = "remove"\nhosts = [1, 1]\n', "changes.hosts"),
+        (
+            '[[changes]]\nkind = "scheme"\nscheme = "rep:3"\ncrush_rule = "ec"\n',
+            "changes.crush_rule",
+        ),
+        # An earlier time further down: CRUSH and clock would disagree on the last weights.
+        (
+            OUT + "at_s = 10\n" + OUT.replace('"out"', '"in"') + "at_s = 5\n",
+            "changes.at_s",
+        ),
     ],
 )
 def test_what_cannot_be_rehearsed_is_refused_with_its_key(changes, key):
@@ -425,9 +437,22 @@ def test_a_rehearsal_does_not_wait_for_an_osd_that_returns_after_a_year():
     text = TEXT.replace('stored_bytes = "100GB"', 'stored_bytes = "2GB"')
     failure = "[[faults.events]]\nat_s = 0.1\nosds = [9]\nreturn_s = 3e7\n"
     limit = "[faults]\ndown_out_interval_s = 20.0\n"
-    (change,) = rehearse(scenario(OUT + limit + failure, text=text))["changes"]
-    # Then the simulation ends once the change is made and the cluster is clean.
+    document = rehearse(scenario(OUT + limit + failure, text=text))
+    # Then the simulation ends once the change is made and the cluster is clean,
+    (change,) = document["changes"]
     assert 0 < change["duration_s"] < 60
+    # and a warning says that this time includes the wait for the OSD.
+    assert any("OSDs fail" in line for line in document["warnings"])
+
+
+def test_a_failure_after_the_changes_leaves_their_times_known(healthy_change):
+    # Given an OSD that stops at 1,000 s, and a change of some seconds
+    text = LIGHT.replace("duration_s = 5", "duration_s = 2000")
+    failure = "[[faults.events]]\nat_s = 1000\nosds = [9]\n"
+    document = rehearse(scenario(OUT + failure, text=text))
+    (change,) = document["changes"]
+    assert change["duration_s"] == pytest.approx(healthy_change["duration_s"], rel=0.1)
+    assert not any("OSDs fail" in line for line in document["warnings"])
 
 
 def test_failures_leave_the_times_of_a_part_of_the_objects_unknown():
@@ -1133,3 +1158,11 @@ def test_weights_count_in_drives_where_no_capacity_is_known():
     asked = scenario('[[changes]]\nkind = "weight"\nosds = [3]\nweight = 0.5\n', text)
     (change,) = planned_changes(asked, np.arange(16) // 2)
     assert change.changes == (MapChange("weight", 3, WEIGHT_ONE // 2),)
+
+
+def test_no_band_mixes_groups_that_serve_clients_with_those_that_do_not():
+    idle = {"inactive", "incomplete"}
+    mixed = [
+        name for name, states, *_ in BANDS if idle & set(states) and set(states) - idle
+    ]
+    assert mixed == []

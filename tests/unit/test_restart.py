@@ -219,6 +219,7 @@ def test_a_run_does_not_restart_hosts_silently():
         ("hosts = 2", "changes.hosts"),
         ("osds = [1]", "changes.osds"),
         ("downtime_s = 0", "changes.downtime_s"),
+        ("at_s = 9", "changes.at_s"),
         ('[[changes]]\nkind = "out"\nosds = [1]\nat_s = 9', "changes.at_s"),
         ('[[changes]]\nkind = "scheme"\nscheme = "rs:2,1"', "changes.kind"),
     ],

@@ -9,7 +9,7 @@ from stripesim.scenarios.answers.plan.candidates import (
     judge_closed_forms,
 )
 from stripesim.scenarios.answers.plan.plan import make_plan
-from stripesim.scenarios.cells.placement import crush_of
+from stripesim.scenarios.cells.placement import crush_of, crush_rule
 from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.durability.system import YEAR_S
 from support.messages import states
@@ -170,3 +170,34 @@ def test_a_run_of_a_plan_with_unequal_sites_names_the_sites():
     with pytest.raises(ScenarioError) as caught:
         crush_of(scenario)
     assert states(str(caught.value), "cluster.sites: got 5 ... cluster.hosts (12)")
+
+
+def test_a_run_of_a_plan_that_varies_sites_names_the_missing_number():
+    scenario = parse_scenario(TEXT, sets=["schemes=rep:3"])
+    with pytest.raises(ScenarioError) as caught:
+        crush_rule(scenario, parse_scheme("rep:3"))
+    assert states(
+        str(caught.value),
+        'cluster.failure_domain_replicated: got "site" ... cluster.sites',
+    )
+
+
+def test_a_plan_that_varies_sites_needs_their_distance():
+    text = TEXT.replace("site_rtt_ms = 1.0\n", "")
+    with pytest.raises(ScenarioError, match=r"plan.sites: got \[2, 3\]"):
+        parse_scenario(text)
+
+
+def test_a_bad_distance_of_sites_is_the_only_problem():
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(TEXT, sets=["cluster.site_rtt_ms=-1"])
+    (fault,) = caught.value.faults
+    assert "cluster.site_rtt_ms: got -1" in fault
+
+
+@pytest.mark.parametrize("key", ["hosts", "osds_per_host", "sites"])
+def test_a_plan_does_not_vary_the_domains_of_groups_of_hosts(key):
+    groups = TEXT.replace("hosts = 12", 'hosts = [{ count = 12, site = "a" }]')
+    varied = groups.replace("sites = [2, 3]", f"{key} = [2, 3]")
+    with pytest.raises(ScenarioError, match=rf"plan.{key}: got a list"):
+        parse_scenario(varied)

@@ -67,6 +67,12 @@ def price_warnings(scenario: Scenario, plan: PlanSpec) -> Iterator[str]:
         yield from _core_warnings(
             "gateway", plan.gateway_cores, own_cores, prices.gateway_core
         )
+    if prices.kwh and not prices.years:
+        yield "plan.prices.years: not stated, so power costs nothing"
+    if prices.years and not prices.kwh:
+        yield "plan.prices.kwh: not stated, so power costs nothing"
+    if prices.kwh and not prices.has_power:
+        yield "plan.prices.host_watts and drive_watts: not stated, so power costs nothing"
     rates = (plan.public_gbit_per_s, plan.private_gbit_per_s)
     if max(map(len, rates)) > 1 and not prices.network_per_gbit:
         yield "plan.prices.network_per_gbit: not stated, so faster networks cost nothing"

@@ -319,9 +319,11 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
         ("watts_max", candidate.results.get("watts"), 1, "W", "or less"),
     )
     usable = None if safe_bytes is None else Interval(safe_bytes, None, None)
-    candidate.judge(
-        "usable_bytes", usable, plan.held_bytes, 1e-12, "TB usable, safe", "or more"
-    )
+    factor, unit = 1e-12, "TB"
+    if plan.held_bytes is not None and plan.held_bytes < 1e12:
+        factor, unit = 1e-9, "GB"
+    words = f"{unit} usable, safe"
+    candidate.judge("usable_bytes", usable, plan.held_bytes, factor, words, "or more")
     for key, value, factor, unit, side in requirements:
         known = None if value is None else Interval(value, None, None)
         candidate.judge(key, known, getattr(plan, key), factor, unit, side)
@@ -344,7 +346,8 @@ def _costs(
         owned_hosts=plan.owned_hosts,
         owned_gateways=plan.owned_gateways,
         prices=plan.prices,
-        drive_bytes=drives.capacity.drive_bytes if drives.capacity else 0.0,
+        drive_bytes=drives.one_bytes,
+        owned_drive_bytes=drives_of(base, build_models(base)).one_bytes,
         drives_per_osd=drives.per_osd,
     )
     counted = with_counted_hosts(scenario)

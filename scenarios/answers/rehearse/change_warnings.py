@@ -259,9 +259,14 @@ def _overlap_warnings(sample: Sample, *, is_summed: bool) -> list[str]:
 
 
 def _interrupted_warnings(sample: Sample, whole: WholePool) -> list[str]:
-    """Return a warning if times are unknown because failures interrupt a part of the objects."""
-    if not is_interrupted(sample, whole):
+    """Return a warning if OSDs fail meanwhile: times include the wait for them, or are unknown."""
+    if not sample.has_failures:
         return []
+    if not is_interrupted(sample, whole):
+        return [
+            "OSDs fail meanwhile ([faults]): times, bytes and fill include their recovery, and the time of "
+            "peering includes the wait for them"
+        ]
     return [
         "no times, because OSDs fail ([faults]) while only a part of the objects is simulated: the wait for "
         "them is as long with all objects, and the time of an object is not known without it"

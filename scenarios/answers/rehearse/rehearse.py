@@ -324,9 +324,9 @@ def _check(scenario: Scenario) -> None:
             got = "scheme among other changes"
             raise scenario.problem(f"changes.{index}.kind", got, wanted)
         has_restart = any(each.kind == "restart" for each in scenario.changes)
-        if has_restart and len(scenario.changes) > 1 and change.at_s is not None:
-            wanted = "no time: with a restart, each change begins once the cluster is clean after the others"
-            got = f"{change.at_s:g} together with a restart"
+        if has_restart and change.at_s is not None:
+            wanted = "no time: a restart, and each change beside it, begins once the cluster is clean"
+            got = f"{change.at_s:g} with a restart"
             raise scenario.problem(f"changes.{index}.at_s", got, wanted)
 
 

@@ -233,7 +233,9 @@ def simulate_sample(
         end_ns=result.engine_run.end_ns,
         alone_ns=size.alone_ns,
         has_load=size.has_load,
-        has_failures=bool(faults.failures),
+        has_failures=any(
+            failure.time_ns < result.engine_run.end_ns for failure in faults.failures
+        ),
         in_flight_count=scenario.in_flight_count,
     )
 

@@ -366,7 +366,7 @@ def _cost(scenario: Scenario, changed: Scenario) -> float | None:
         return None
     models = build_models(changed)
     drives = drives_of(changed, models)
-    drive_bytes = 0.0 if drives.capacity is None else drives.capacity.drive_bytes
+    owned_drives = drives_of(scenario, build_models(scenario))
     owned = with_counted_hosts(scenario).cluster
 
     def price(candidate: Scenario) -> float:
@@ -375,7 +375,8 @@ def _cost(scenario: Scenario, changed: Scenario) -> float | None:
             owned,
             owned.host_count,
             prices,
-            drive_bytes=drive_bytes,
+            drive_bytes=drives.one_bytes,
+            owned_drive_bytes=owned_drives.one_bytes,
             drives_per_osd=drives.per_osd,
             owned_gateways=owned.gateway_count,
         ).cost

@@ -39,8 +39,8 @@ _TIME_UNITS: Final = (
     (3600.0, "h", 3 * 3600.0),
     (60.0, "min", 180.0),
 )
-# Bands of PG states from healthy to unavailable, in colours of Okabe and Ito, with hatches for grey print.
-_BANDS: Final[Sequence[Band]] = (
+#: Bands of PG states from healthy to unavailable, in colours of Okabe and Ito, with hatches for grey print.
+BANDS: Final[Sequence[Band]] = (
     ("active+clean", ("active+clean",), "#DDDDDD", ""),
     (
         "remapped+backfill_wait",
@@ -56,12 +56,8 @@ _BANDS: Final[Sequence[Band]] = (
     ),
     ("backfill_toofull", ("active+backfill_toofull",), "#CC79A7", "xx"),
     ("peering", ("peering", "active+wait", "stale"), "#F0E442", "////"),
-    (
-        "degraded, unavailable",
-        ("active+degraded", "inactive", "incomplete"),
-        "#D55E00",
-        "\\\\",
-    ),
+    ("degraded", ("active+degraded",), "#56B4E9", ""),
+    ("unavailable", ("inactive", "incomplete"), "#D55E00", "\\\\"),
 )
 _MOVED: Final[Sequence[Line]] = (
     ("device_read_bytes_per_s", "#0072B2", "--", "read"),
@@ -427,16 +423,16 @@ def _distribution_panel(timeline: Mapping[str, Any], unit: _Unit) -> PanelSpec:
 
 def _states_panel(timeline: Mapping[str, Any], unit: _Unit) -> PanelSpec:
     edges = _edges(timeline) / unit.seconds
-    counts = counts_of_bands(timeline["pg_states"], _BANDS)
+    counts = counts_of_bands(timeline["pg_states"], BANDS)
     everything = float(sum(of_band[0] for of_band in counts.values()))
     # Clean PGs that never move only hide the others.
     moving = [
-        of_band for label, of_band in counts.items() if label != _BANDS[0][0]
+        of_band for label, of_band in counts.items() if label != BANDS[0][0]
     ] or list(counts.values())
     top = float(np.max(np.sum(moving, axis=0)))
     return PanelSpec(
         title=f"PGs by state (of {everything:,.0f})",
-        layers=stacked_bands(edges, counts, _BANDS),
+        layers=stacked_bands(edges, counts, BANDS),
         y=AxisSpec(label="PGs", low=0, high=min(everything, max(1.0, 1.15 * top))),
         legend="beside",
         legend_reverse=True,
