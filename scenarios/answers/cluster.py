@@ -415,8 +415,8 @@ def _balance(document: Row) -> Section:
     return Section(
         "Balance",
         "balance",
-        "Fullest now: by bytes in use, as ceph osd df counts them (over the mean: VAR within the class). First to "
-        "be full: the OSD with most data for its size if all pools grow in proportion. It limits the "
+        "Fullest now: by bytes in use, as ceph osd df counts them (over the mean: VAR in the class). First "
+        "to be full: the OSD with most data for its size if all pools grow in proportion. It limits the "
         "cluster's capacity. Like Ceph's balancer, upmap moves single shards, "
         "within their rule's failure domains, from the fullest to the emptiest OSDs.",
         [
