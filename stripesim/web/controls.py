@@ -1,11 +1,12 @@
 """List the controls of the form in groups, and take their first values from a scenario."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, get_args
 
 from stripesim.calibration.parameters.sets import DEVICE_TABLES
-from stripesim.models.coding import parse_scheme
+from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.scenarios.answers.durability.durability import DETECTION_S
 from stripesim.scenarios.answers.plan.candidate_runs import AFR
 from stripesim.scenarios.cells.models import sets_with
 from stripesim.scenarios.schema.keys import (
@@ -30,6 +31,8 @@ YES: Final = "yes"
 #: Values proposed where the scenario states none. The form shows all of them.
 RATE_PER_S: Final = 1000.0
 _READ_FRACTION: Final = 0.7
+#: Keys of [durability] that have a control.
+_HELD_OF_DURABILITY: Final = {"afr", "repair_bytes_per_s"}
 STORED_BYTES: Final = 10e12
 
 # Stops of sliders.
@@ -323,16 +326,13 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
     plan = base.plan or PlanSpec()
     durability = base.durability or DurabilitySpec()
     scheme = base.schemes[min(SIDES.index(side), len(base.schemes) - 1)]
-    domain = cluster.failure_domain_erasure
-    if parse_scheme(scheme).kind == "replicated":
-        domain = cluster.failure_domain_replicated
     stored_bytes = plan.stored_bytes or cluster.stored_bytes or STORED_BYTES
     # An invented growth would say when the cluster is full.
     growth_bytes = plan.growth_bytes_per_day or 0.0
     values: dict[str, str | float] = {
         "scheme": scheme,
         "generation": _first_of(plan.generation, base.generation),
-        "hosts": max(plan.hosts, default=cluster.host_count),
+        "hosts": max(plan.hosts, default=_first_hosts(base)),
         "osds_per_host": max(plan.osds_per_host, default=cluster.osds_per_host),
         "stretch": YES if cluster.stretch else NO,
         "drive": _first_of(plan.drive, cluster.drive),
@@ -340,7 +340,7 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "cores_per_host": cluster.cores_per_host,
         "parameters": cluster.parameters,
         "pg_num": cluster.pg_num,
-        "failure_domain": domain,
+        "failure_domain": _domain_of(parse_scheme(scheme), cluster),
         **_requested(load),
         "arrivals": BY_RATE,
         "rate_per_s": rate_of(base) or RATE_PER_S,
@@ -355,6 +355,25 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         values["private_gbit_per_s"] = cluster.private_gbit_per_s
     texts = {key: _field_text(value) for key, value in values.items()}
     return texts | _optional(cluster, durability)
+
+
+def _first_hosts(base: Scenario) -> int:
+    """Return the hosts of a scenario, or enough for its schemes and a spare one if it states none."""
+    cluster = base.cluster
+    if "hosts" in cluster.model_fields_set:
+        return cluster.host_count
+    wanted = [
+        scheme.width + 1
+        for scheme in map(parse_scheme, base.schemes)
+        if _domain_of(scheme, cluster) == "host"
+    ]
+    return max([cluster.host_count, *wanted])
+
+
+def _domain_of(scheme: RedundancyScheme, cluster: ClusterSpec) -> str:
+    if scheme.kind == "replicated":
+        return cluster.failure_domain_replicated
+    return cluster.failure_domain_erasure
 
 
 def _optional(cluster: ClusterSpec, durability: DurabilitySpec) -> dict[str, str]:
@@ -407,7 +426,18 @@ def left_out(base: Scenario) -> list[str]:
     for table in ("faults", "repair", "degraded", "changes"):
         if getattr(base, table):
             notes.append(f"{table}: what fails and what is added is that of the form")
-    return notes
+    return [*notes, *_durability_left_out(base.durability or DurabilitySpec())]
+
+
+def _durability_left_out(durability: DurabilitySpec) -> Iterator[str]:
+    left = [
+        f"durability.{key}"
+        for key in DurabilitySpec.model_fields
+        if key in durability.model_fields_set - _HELD_OF_DURABILITY
+        and (key, getattr(durability, key)) != ("detection_s", DETECTION_S)
+    ]
+    if left:
+        yield f"{', '.join(left)}: nines are those of the form, with repairs from {DETECTION_S:g} s on"
 
 
 def _sizes_left_out(load: WorkloadSpec) -> list[str]:

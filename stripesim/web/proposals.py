@@ -1,7 +1,7 @@
 """Propose values for the form where a scenario states none: a second code, a rate and an amount of data."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Final
@@ -72,8 +72,9 @@ def guessed_scheme(base: Scenario) -> str | None:
     if len(base.schemes) > 1 or base.schemes[0] == "none":
         return None
     first = parse_scheme(base.schemes[0])
-    domain = defaults(base, "a")["failure_domain"]
-    domains = _domain_count(base, domain)
+    shown = defaults(base, "a")
+    domain = shown["failure_domain"]
+    domains = _domain_count(shown)
     fitting = [
         code
         for code in _codes()
@@ -138,14 +139,15 @@ def _codes() -> Iterator[RedundancyScheme]:
             yield parse_scheme(f"rs:{data},{parities}")
 
 
-def _domain_count(base: Scenario, domain: str) -> int:
-    cluster = base.cluster
-    if domain == "osd":
-        return cluster.osd_count
-    if domain == "rack":
-        return cluster.racks or 1
+def _domain_count(values: Mapping[str, str]) -> int:
+    """Return the number of failure domains of an option."""
+    hosts = int(values["hosts"])
+    if values["failure_domain"] == "osd":
+        return hosts * int(values["osds_per_host"])
+    if values["failure_domain"] == "rack":
+        return int(values["racks"] or 1)
     # Shards at a site are on different hosts.
-    return cluster.host_count
+    return hosts
 
 
 def _survives_a_site(code: RedundancyScheme, base: Scenario) -> bool:

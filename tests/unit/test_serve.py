@@ -1032,14 +1032,28 @@ def test_what_the_page_leaves_out_of_a_scenario_is_stated(client):
     assert "How the scenario was read" not in client.get("/").text
     # Then what the form cannot hold is named.
     more = ['workload.block_sizes_bytes=["4k", "64k"]', 'workload.patterns=["seq"]']
-    more += ["degraded.missing_osds=[0]"]
+    more += ["degraded.missing_osds=[0]", "durability.detection_s=60"]
     base = parse_scenario(BASE, sets=more)
     notes = left_out(base)
     assert [note.partition(":")[0] for note in notes] == [
         "workload.block_sizes_bytes",
         "workload.patterns",
         "degraded",
+        "durability.detection_s",
     ]
+
+
+def test_unstated_hosts_are_enough_for_the_schemes_and_the_guess():
+    # Given ten shards and no hosts, as durability needs none
+    base = load_scenario("durability")
+    assert "hosts" not in base.cluster.model_fields_set
+    first = option(base)
+    # Then one host is to spare, and the code with the nearest overhead fits on them too.
+    assert first.scenario.cluster.hosts == 11
+    assert parse_scheme(first.values["scheme"]).storage_overhead == 1.25
+    second = option(base, "b")
+    assert not second.problems
+    assert parse_scheme(second.values["scheme"]).storage_overhead < 1.35
 
 
 @pytest.mark.parametrize("limit", ["vm_iops_limit=500", "vm_queue_depth=4"])
