@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,8 +27,10 @@ from stripesim.sim.observe.audit import (
     audit_run,
     falls,
 )
+from stripesim.sim.observe.audit_numbers import row_numbers
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.result_row import ResultRow, withheld_columns
+from stripesim.sim.observe.window import Window
 
 # 2 clients × queue depth 16 = 32 in flight. At 8,000/s, each request takes 32 / 8,000 s = 4 ms.
 CLOSED = RowNumbers(
@@ -299,6 +302,54 @@ def test_requests_in_flight_are_averaged_over_the_window():
     assert requested.in_flight_mean(0, 8) == 11 / 8
     # Over 3 to 5: 1 + 2 = 3 in 2.
     assert requested.in_flight_mean(3, 5) == 3 / 2
+
+
+def test_the_busiest_osd_is_that_of_most_requests_in_flight_in_the_middle(
+    models, make_pool
+):
+    # Given reads of groups 0 and 1, with primaries 0 and 1, in a window from 10 to 30. In its middle, two of
+    # group 0 are in flight, one of them to the end of the run, and one of group 1.
+    issued_ns = np.array([0, 5, 12, 15, 15, 22, 18])
+    completed_ns = np.array([11, 19, 18, 24, 28, 29, -1])
+    groups = np.array([1, 1, 1, 1, 0, 1, 0])
+    requested = ClientRequests(
+        issued_ns=issued_ns,
+        completed_ns=completed_ns,
+        lengths_bytes=np.full(7, 4096),
+        is_write=np.zeros(7, dtype=bool),
+        groups=groups,
+        ages_ns=np.array([1, 1, 0, 0, 0, 0, 0]),
+    )
+    scope = SimpleNamespace(
+        requested=requested,
+        window=Window(10, 30, is_whole=False, transient_ns=0),
+        dry_ns=30,
+        requests_in_flight=3,
+        is_closed=True,
+        is_synthetic=True,
+        timeout_ns=0,
+    )
+
+    numbers = row_numbers(
+        make_pool(models, "rep:3", groups=2, osds=6),
+        ResultRow(
+            requests=6,
+            iops=1.0,
+            latency_mean_ns=1.0,
+            simulated_s=1.0,
+            engine_wall_s=0.1,
+        ),
+        scope,
+        newest_only=False,
+        has_faults=False,
+        is_saturated=False,
+        is_bounded=True,
+    )
+
+    # Then OSD 0 completes one of the two that arrive there.
+    assert numbers.queue == BusiestQueue(waiting=2, arrived=2, completed=1)
+    # Three requests complete until 20, three later.
+    assert numbers.halves == (3, 3)
 
 
 def test_a_refused_row_keeps_what_was_asked_for_and_the_reason():

@@ -285,6 +285,53 @@ def test_a_list_takes_time_for_each_shard_and_each_key_that_it_reads(
     assert counted["public_net_bytes"] >= shards * keys * model.index_entry_bytes
 
 
+def put_paths(**numbers):
+    """Return the paths of objects of 40 MiB in ten chunks, with other numbers of the gateway."""
+    pool = built(scenario('ops = ["put"]\nobject_sizes_bytes = ["40MiB"]')).pool
+    models = pool.cluster.models
+    changed = replace(models, gateway=replace(models.gateway, **numbers))
+    pool = replace(pool, cluster=replace(pool.cluster, models=changed))
+    return S3Paths(kind_of(pool), list(pool.contexts) * 10, tls=False)
+
+
+@pytest.mark.parametrize(("op", "updates"), [("put", 2), ("part", 3)])
+def test_a_part_is_noted_in_the_index_between_the_two_updates_of_an_object(
+    op, updates
+) -> None:
+    labels = put_paths().compile(op, 40 << 20).labels
+    # Three members of the index's pool sync for each update.
+    syncs = [label for label in labels if label.startswith("index")]
+    assert sum(label.endswith("kv sync") for label in syncs) == 3 * updates
+
+
+def test_the_first_bytes_of_a_put_carry_its_request() -> None:
+    sent = []
+    for request_bytes in (0, 1000):
+        path = put_paths(request_bytes=request_bytes).compile("put", 40 << 20)
+        sums = path.totals(np.ones(path.highest_role + 2, dtype=np.bool_))
+        sent.append(int(sums[COUNTER_INDEX["public_net_bytes"]]))
+    # At most one frame more, with its headers of less than 100 bytes.
+    assert 1000 <= sent[1] - sent[0] < 1100
+
+
+def test_a_put_waits_for_room_in_the_window_of_its_tails() -> None:
+    # Given chunks of 4 MiB, and a window of one of them or of all
+    one = scenario(
+        'ops = ["put"]\nobject_sizes_bytes = ["40MiB"]\nclients = 1',
+        requests=16,
+        queue_depth=1,
+    )
+    models = build_models(one)
+    latencies_ns = []
+    for window_bytes in (4 << 20, 40 << 20):
+        gateway = replace(models.gateway, put_window_bytes=window_bytes)
+        changed = replace(models, gateway=gateway)
+        row = run_cell(one, cells(one)[0], "compiled", changed).row
+        latencies_ns.append(row.latency_mean_ns)
+    # The client's wire takes most of the time in both.
+    assert latencies_ns[0] > 1.05 * latencies_ns[1]
+
+
 def test_a_list_asks_some_shards_at_a_time() -> None:
     one = scenario('ops = ["list"]\nclients = 1', requests=32, queue_depth=1)
     models = build_models(one)

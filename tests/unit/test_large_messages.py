@@ -11,6 +11,7 @@ from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.sim.ceph.paths import message, write_path
+from stripesim.sim.ceph.roles import CPU, PRIMARY_CPU, shard_role
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -104,6 +105,31 @@ def test_a_write_in_pieces_costs_what_it_costs_in_one(
     assert in_pieces == in_one
     # Two messages with the client, and two with each of two members.
     assert in_one["messages"] == 2 + 2 * 2
+
+
+def test_a_sender_begins_with_the_fixed_cost_of_a_message_and_a_receiver_ends_with_it(
+    models, make_context
+):
+    # Given a copy of 4 MiB that the primary sends to another member in pieces
+    path = write_path(
+        make_context(models, "rep:2"),
+        offset_bytes=0,
+        length_bytes=4 * MIB,
+        object_size_bytes=0,
+    )
+    pieces_ns = {role: [] for role in (PRIMARY_CPU, shard_role(1, CPU))}
+    for role, demand_ns, label in zip(
+        path.roles.tolist(), path.demands_ns.tolist(), path.labels, strict=True
+    ):
+        if label.startswith("messenger, sub-write") and "reply" not in label:
+            pieces_ns.get(role, []).append(demand_ns)
+    sent_ns, received_ns = pieces_ns.values()
+    fixed_ns = models.cpu.message_base_ns
+    # Pieces of whole frames differ by a frame at most.
+    frame_ns = models.cpu.frame_ns + 1448 * models.cpu.message_ns_per_byte + 1
+    assert sent_ns[0] - sent_ns[1] == pytest.approx(fixed_ns, abs=frame_ns)
+    assert received_ns[-1] - received_ns[0] == pytest.approx(fixed_ns, abs=frame_ns)
+    assert max(received_ns[:-1]) - min(received_ns[:-1]) < frame_ns < fixed_ns / 2
 
 
 def test_a_receiver_slower_than_the_wire_adds_its_own_time_to_the_first_piece():

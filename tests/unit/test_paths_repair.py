@@ -11,7 +11,14 @@ from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import Corruption, Failure, FaultPlan
-from stripesim.sim.ceph.paths import repair_path, rounds_bytes, scrub_path
+from stripesim.sim.ceph.paths import (
+    move_path,
+    repair_path,
+    rounds_bytes,
+    scrub_path,
+)
+from stripesim.sim.ceph.qos import BEST_EFFORT, IMMEDIATE, RECOVERY, mclock, wpq
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.run import simulate
 
 KIB = 1024
@@ -425,3 +432,33 @@ def test_a_scrub_yields_to_a_failure_and_finds_corruption(models, make_pool):
     assert result.row.faults.clean_at_end
     # The copies that the failed OSD held, and those that rotted.
     assert result.row.faults.recovery.recovery_lost_bytes == (400 + 3) * MIB
+
+
+@pytest.mark.parametrize(
+    ("scheme", "optimised", "queue", "start", "read", "push"),
+    [
+        # The primary of a classic coded pool pushes with the priority of recovery, others with that of moves.
+        ("rs:4,2", False, mclock("reef"), BEST_EFFORT, IMMEDIATE, RECOVERY),
+        ("rs:4,2", True, mclock("reef"), BEST_EFFORT, IMMEDIATE, BEST_EFFORT),
+        ("rep:3", False, mclock("reef"), BEST_EFFORT, IMMEDIATE, BEST_EFFORT),
+        # Before Reef, messages of recovery were immediate.
+        ("rs:4,2", False, mclock("quincy"), RECOVERY, IMMEDIATE, IMMEDIATE),
+        ("rs:4,2", False, wpq(), RECOVERY, RECOVERY, RECOVERY),
+    ],
+)
+def test_the_class_of_each_item_of_an_object_that_only_moves(
+    models, make_context, monkeypatch, scheme, optimised, queue, start, read, push
+):
+    classes = []
+    monkeypatch.setattr(
+        GraphBuilder,
+        "in_class",
+        lambda self, step, number, cost: classes.append(number),
+    )
+    ec = replace(models.ec, writes="shards") if optimised else models.ec
+    context = make_context(replace(models, op_queue=queue, ec=ec), scheme).moving
+
+    move_path(context, moves=[(1, 2)], sizes_bytes=[64 * KIB])
+
+    # The start of the move, the read by its source and the reply, then the push and its reply.
+    assert classes == [start, read, read, push, push]

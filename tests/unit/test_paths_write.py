@@ -489,3 +489,28 @@ def test_work_below_half_a_nanosecond_is_one_step(make_context, models):
         template = write(make_context, changed, "rep:3")
         # Then it is still a step, and three slices of longer work are three
         assert template.labels.count("finish") == steps
+
+
+@pytest.mark.parametrize(
+    ("scheme", "optimised", "holders"),
+    # In an optimised pool, data shards but the first are never primary, and so hold no attributes.
+    [("rep:3", False, 3), ("rs:4,2", False, 6), ("rs:4,2", True, 1 + 2)],
+)
+def test_shards_that_may_be_primary_log_the_attributes_of_an_object(
+    models, make_context, counted, scheme, optimised, holders
+):
+    ec = replace(models.ec, writes="shards") if optimised else models.ec
+    plain = make_context(replace(models, ec=ec), scheme)
+    log_bytes = [
+        counted(
+            write_path(
+                replace(plain, attributes_bytes=attributes_bytes),
+                offset_bytes=0,
+                length_bytes=16 * KIB,
+                object_size_bytes=0,
+            ),
+            plain.scheme.width,
+        )["device_log_bytes"]
+        for attributes_bytes in (0, 500)
+    ]
+    assert log_bytes[1] - log_bytes[0] == holders * 500
