@@ -201,3 +201,14 @@ def test_a_plan_does_not_vary_the_domains_of_groups_of_hosts(key):
     varied = groups.replace("sites = [2, 3]", f"{key} = [2, 3]")
     with pytest.raises(ScenarioError, match=rf"plan.{key}: got a list"):
         parse_scenario(varied)
+
+
+def test_a_rate_counts_as_served_however_many_requests_are_in_flight_at_the_end():
+    # Given 400 requests that arrive within 7 ms and take 2 ms each, so a fourth of them is left at the end
+    scenario = parse_scenario(
+        TEXT, sets=["schemes=rep:3", "plan.sites=[3]", "plan.rate_per_s=60000"]
+    )
+    (one,) = make_plan(scenario).document["candidates"]
+    # Then longer runs show that they do not pile up.
+    assert one["iops"] == 60000
+    assert one["fails"] == []
