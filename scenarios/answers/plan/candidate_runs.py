@@ -166,8 +166,8 @@ def _long_enough(
 ) -> tuple[Scenario, list[_WorstCells]]:
     """Run a candidate at the required rate, long enough to show whether that rate is served.
 
-    The requests that are in flight when the last one arrives are not served. If they pile up, their share stays
-    as high in a longer run. Otherwise it falls with the length.
+    The requests that are in flight when the last one arrives are not served. If they pile up, their share
+    stays as high in a longer run. Otherwise it falls with the length.
     """
     # Runs differ in their requests, but not in the op graphs.
     graphs: dict[Cell, CompiledGraphs] = {}
