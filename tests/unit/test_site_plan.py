@@ -10,6 +10,7 @@ from stripesim.scenarios.answers.plan.candidates import (
 )
 from stripesim.scenarios.answers.plan.plan import make_plan
 from stripesim.scenarios.cells.placement import crush_of, crush_rule
+from stripesim.scenarios.forms.pg_settings import pg_choice_of
 from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.durability.system import YEAR_S
 from support.messages import states
@@ -212,3 +213,11 @@ def test_a_rate_counts_as_served_however_many_requests_are_in_flight_at_the_end(
     # Then longer runs show that they do not pile up.
     assert one["iops"] == 60000
     assert one["fails"] == []
+
+
+@pytest.mark.parametrize(("scheme", "balanced"), [("rep:3", True), ("rs:3,3", False)])
+def test_no_balancer_is_compared_where_a_site_holds_several_shards(scheme, balanced):
+    # Over three zones, a site holds one copy of rep:3, and two shards of RS(3,3).
+    scenario = parse_scenario(TEXT, sets=["cluster.sites=3"])
+    options = pg_choice_of(scenario, scheme).options
+    assert any(option.max_deviation is not None for option in options) == balanced
