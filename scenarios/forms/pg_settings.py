@@ -15,6 +15,7 @@ from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import hosts_of_osds_in
 from stripesim.scenarios.forms.capacity import capacity_of, drives_of
+from stripesim.scenarios.schema.geometry import shards_per_domain
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import bytes_text, rate_text
 
@@ -188,9 +189,12 @@ def pg_choice_of(scenario: Scenario, scheme: str) -> PgChoice:
     models = build_models(scenario)
     drives = drives_of(scenario, models)
     own = scenario.cluster
-    width = parse_scheme(scheme).width
-    wanted = autoscaled_pg_num(1.0, _osd_count(scenario), width)
-    deviations = [own.upmap_max_deviation, *DEVIATIONS]
+    code = parse_scheme(scheme)
+    wanted = autoscaled_pg_num(1.0, _osd_count(scenario), code.width)
+    deviations = [own.upmap_max_deviation]
+    if own.crush_map is not None or shards_per_domain(scenario, code) == 1:
+        # Without a map, the simulated balancer does not know how many shards a site holds.
+        deviations += DEVIATIONS
     settings = dict.fromkeys(
         (pg_num, deviation)
         for pg_num in (own.pg_num, wanted)

@@ -453,6 +453,10 @@ def _plan(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
         if getattr(plan, key):
             wanted = "none, because cluster.hosts are groups"
             yield problem(f"plan.{key}", "a list", wanted, "cluster.hosts")
+    for key, own in (("cores_per_host", "cores"), ("drive_bytes", "drive_bytes")):
+        if getattr(plan, key) and any(getattr(group, own) for group in cluster.hosts):
+            wanted = f"none, because groups of cluster.hosts state their {own}"
+            yield problem(f"plan.{key}", "a list", wanted, "cluster.hosts")
 
 
 def _nothing_to_try(plan: PlanSpec) -> Iterator[KeyProblem]:

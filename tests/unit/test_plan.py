@@ -743,6 +743,18 @@ def test_a_value_is_tried_once(repeated):
         parse_scenario(TEXT, sets=[f"plan.{repeated}"])
 
 
+@pytest.mark.parametrize(
+    ("key", "own"), [("cores_per_host", "cores"), ("drive_bytes", "drive_bytes")]
+)
+def test_a_plan_does_not_vary_what_groups_of_hosts_state(key, own):
+    groups = TEXT.replace(
+        "[cluster]", f"[cluster]\nhosts = [{{ count = 7, {own} = 64 }}]"
+    )
+    text = groups.replace("hosts = [4, 7]\nosds_per_host = [2]", f"{key} = [32, 64]")
+    with pytest.raises(ScenarioError, match=rf"plan.{key}: got a list"):
+        parse_scenario(text)
+
+
 def test_a_price_of_a_drive_outside_the_plan_is_refused():
     with pytest.raises(ScenarioError, match=r"plan.prices.drives: .*nvme-tcl"):
         parse_scenario(OWNED, sets=["plan.prices.drives.nvme-tcl.drive=500.0"])

@@ -10,6 +10,7 @@ from stripesim.scenarios.answers.plan.candidates import (
 )
 from stripesim.scenarios.answers.plan.plan import make_plan
 from stripesim.scenarios.cells.placement import crush_of, crush_rule
+from stripesim.scenarios.forms.pg_settings import pg_choice_of
 from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.durability.system import YEAR_S
 from support.messages import states
@@ -201,3 +202,22 @@ def test_a_plan_does_not_vary_the_domains_of_groups_of_hosts(key):
     varied = groups.replace("sites = [2, 3]", f"{key} = [2, 3]")
     with pytest.raises(ScenarioError, match=rf"plan.{key}: got a list"):
         parse_scenario(varied)
+
+
+def test_a_rate_counts_as_served_however_many_requests_are_in_flight_at_the_end():
+    # Given 400 requests that arrive within 7 ms and take 2 ms each, so a fourth of them is left at the end
+    scenario = parse_scenario(
+        TEXT, sets=["schemes=rep:3", "plan.sites=[3]", "plan.rate_per_s=60000"]
+    )
+    (one,) = make_plan(scenario).document["candidates"]
+    # Then longer runs show that they do not pile up.
+    assert one["iops"] == 60000
+    assert one["fails"] == []
+
+
+@pytest.mark.parametrize(("scheme", "balanced"), [("rep:3", True), ("rs:3,3", False)])
+def test_no_balancer_is_compared_where_a_site_holds_several_shards(scheme, balanced):
+    # Over three zones, a site holds one copy of rep:3, and two shards of RS(3,3).
+    scenario = parse_scenario(TEXT, sets=["cluster.sites=3"])
+    options = pg_choice_of(scenario, scheme).options
+    assert any(option.max_deviation is not None for option in options) == balanced

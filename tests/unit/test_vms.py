@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stripesim.models.problems import AnswerError, ScenarioError
-from stripesim.scenarios.answers.load.vm_answer import answer_of_vms
+from stripesim.scenarios.answers.load.vm_answer import answer_of_vms, axis_of_machines
 from stripesim.scenarios.answers.load.vms import VmPoint, VmsWithin, vms_within
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.scenario import parse_scenario
@@ -197,3 +197,8 @@ def test_a_refused_number_of_machines_names_the_size_of_requests() -> None:
         points=(refused,),
     )
     assert found.refusals == ["rep:3 read rand 64KiB, 8 virtual machines: too short"]
+
+
+def test_an_axis_counts_each_of_a_few_machines():
+    assert list(axis_of_machines(4).ticks or ()) == [1, 2, 3, 4]
+    assert axis_of_machines(400).scale == "log"

@@ -45,6 +45,8 @@ from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.intervals import Interval
 from stripesim.sim.observe.resource_words import limit_words, stated_words
 
+#: Machines up to which a figure counts each [count].
+_COUNTED_MAX: Final = 10
 _SIZE_INCHES: Final = (6.4, 4.3)
 _MS: Final = 1e6
 
@@ -232,7 +234,7 @@ def draw_vms(results: Sequence[VmsWithin]) -> dict[str, CaptionedFigure]:
     layers.append(line_at(bound_ms, sideways=True, color="#666666", linestyle=":"))
     panel = PanelSpec(
         layers=layers,
-        x=AxisSpec(label="virtual machines", scale="log"),
+        x=axis_of_machines(max(point.vms for one in results for point in one.points)),
         y=AxisSpec(label="p99 [ms]", scale="log"),
         legend="best",
     )
@@ -244,6 +246,14 @@ def draw_vms(results: Sequence[VmsWithin]) -> dict[str, CaptionedFigure]:
     return drawn_all(
         {"vms": FigureSpec(size=_SIZE_INCHES, panels=[panel], caption=caption)}
     )
+
+
+def axis_of_machines(most: int) -> AxisSpec:
+    """Return an axis up to a number of machines, with each of a few."""
+    label = "virtual machines"
+    if most > _COUNTED_MAX:
+        return AxisSpec(label=label, scale="log")
+    return AxisSpec(label=label, ticks=range(1, most + 1))
 
 
 def _line(result: VmsWithin, style: Mapping[str, str]) -> Iterator[LayerSpec]:

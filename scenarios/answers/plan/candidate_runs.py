@@ -47,6 +47,10 @@ from stripesim.sim.observe.result_row import ResultRow
 AFR: Final = 0.015
 #: Minimum served fraction of a rate, because a finite run ends with requests in flight.
 SERVED: Final = 0.97
+# A run that may be too short to show whether a rate is served is this many times longer next time.
+_GROWTH: Final = 4
+# Requests of such a run, at most.
+_REQUESTS_MAX: Final = 200_000
 # Splitting walks for one candidate: the interval spans some tenths of a nine.
 _WALKS: Final = 200
 
@@ -149,16 +153,9 @@ def _runs_of(
     """Run a candidate with several seeds, rebuild one OSD, and run it while an OSD is rebuilt."""
     scenario = candidate.scenario
     assert scenario is not None
-    at_rate = at_required_rate(scenario, plan.rate_per_s)
     recovering_worst = None
-    # Seeds differ in their requests, but not in the op graphs.
-    graphs: dict[Cell, CompiledGraphs] = {}
     with collecting_refusals(unchecked) as refusals:
-        worst = _under_seeds(
-            lambda seed: _worst(at_rate.seeded(seed), engine, graphs=graphs),
-            plan,
-            on_run,
-        )
+        at_rate, worst = _long_enough(scenario, plan, engine, on_run)
         rebuild = idle_rebuild(
             scenario, candidate.scheme, engine=engine, sample_objects=RATE_OBJECTS
         ).accepted()
@@ -171,6 +168,57 @@ def _runs_of(
                 on_run,
             )
     return SimulatedRuns(worst, rebuild, recovering_worst, refusals)
+
+
+def _long_enough(
+    scenario: Scenario, plan: PlanSpec, engine: str, on_run: Callable[[], None]
+) -> tuple[Scenario, list[_WorstCells]]:
+    """Run a candidate at the required rate, long enough to show whether that rate is served.
+
+    The requests that are in flight when the last one arrives are not served. If they pile up, their share
+    stays as high in a longer run. Otherwise it falls with the length.
+    """
+    # Runs differ in their requests, but not in the op graphs.
+    graphs: dict[Cell, CompiledGraphs] = {}
+
+    def under_seeds(
+        scenario: Scenario, on_run: Callable[[], None] = lambda: None
+    ) -> list[_WorstCells]:
+        return _under_seeds(
+            lambda seed: _worst(scenario.seeded(seed), engine, graphs=graphs),
+            plan,
+            on_run,
+        )
+
+    at_rate = at_required_rate(scenario, plan.rate_per_s)
+    worst = under_seeds(at_rate, on_run)
+    requests = at_rate.workload.requests
+    if plan.rate_per_s is None or requests is None:
+        return at_rate, worst
+    unserved = _unserved_share(worst)
+    limit = 1.0
+    while 0.0 < unserved < limit and _GROWTH * requests <= _REQUESTS_MAX:
+        requests *= _GROWTH
+        at_rate = at_rate.replaced(workload=at_rate.workload.lasting(requests))
+        worst = under_seeds(at_rate)
+        limit = unserved / 2
+        unserved = _unserved_share(worst)
+    return at_rate, worst
+
+
+def _unserved_share(worst: Sequence[_WorstCells]) -> float:
+    """Return the mean share of an offered rate that is not served [0 to 1]."""
+    return 1.0 - sum(map(_served_share, worst)) / len(worst)
+
+
+def _served_share(one: _WorstCells) -> float:
+    """Return the share of an offered rate that is served [0 to 1].
+
+    Poisson arrivals of a finite run deviate from the rate, so only a saturated run serves a part of it.
+    """
+    if not one.saturated or not one.offered_iops:
+        return 1.0
+    return min(1.0, one.iops / one.offered_iops)
 
 
 def _under_seeds(
@@ -226,14 +274,8 @@ def _judge_rate(
     if plan.rate_per_s is None:
         served = student_interval([one.iops for one in worst])
     else:
-        # Poisson arrivals of a finite run deviate from the rate, so a saturated run serves a share of the
-        # offered rate.
-        shares = [
-            one.iops / one.offered_iops if one.saturated and one.offered_iops else 1.0
-            for one in worst
-        ]
         served = student_interval(
-            [min(1.0, share) * plan.rate_per_s for share in shares]
+            [_served_share(one) * plan.rate_per_s for one in worst]
         )
     candidate.results |= {
         "iops": served.mean,
