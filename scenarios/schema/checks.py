@@ -794,9 +794,7 @@ def _too_wide(
     wanted = f"at most {count} shards"
     if domain != "osd" and width <= counts["osd"]:
         wanted += f' or {domain_key} = "osd"'
-    got = (
-        f"{item.text} ({width} shards) with failure_domain {domain} ({count} {domain}s)"
-    )
+    got = f"{item.text} ({width} shards) with failure_domain {domain} ({counted_text(count, domain)})"
     return problem(key, got, wanted, *_GEOMETRY, domain_key)
 
 

@@ -141,20 +141,40 @@ def test_a_candidate_in_a_closed_loop_that_is_too_short_says_so(
     assert [states(line, words) for line in one["warnings"]] == [True] * bool(words)
 
 
-@pytest.mark.parametrize("growing", [1, 2])
-def test_a_candidate_whose_latency_grows_through_most_runs_says_so(
-    monkeypatch, growing
+@pytest.mark.parametrize(
+    ("replications", "settles_at", "longest", "words"),
+    [
+        (1, 200_000, 400, None),
+        (2, 5000, 6400, None),
+        (
+            2,
+            200_000,
+            102_400,
+            "a cell: the latency grows ... compare workload.requests = 1024000",
+        ),
+    ],
+    ids=["by chance", "settles", "never settles"],
+)
+def test_a_candidate_runs_until_its_latency_no_longer_grows(
+    monkeypatch, replications, settles_at, longest, words
 ):
-    # Given two replications, the latencies of one or both of which grow
-    worst = candidate_runs._WorstCells(200.0, 200.0, False, None, 1e6, 0.0)
-    grows = worst._replace(growing_cells=("a cell",))
-    runs = iter([grows] * growing + [worst] * (2 - growing))
-    monkeypatch.setattr(candidate_runs, "_worst", lambda *_, **__: next(runs))
-    sets = ["plan.hosts=[7]", "schemes=['rs:4,2']"]
+    # Given latencies that grow in runs below a number of requests, in one or both replications
+    requests = []
+
+    def worst(scenario, *_, **__):
+        requests.append(scenario.workload.requests)
+        is_growing = scenario.seed < replications and requests[-1] < settles_at
+        growing_cells = ("a cell",) if is_growing else ()
+        return candidate_runs._WorstCells(
+            200.0, 200.0, False, None, 1e6, 0.0, growing_cells=growing_cells
+        )
+
+    monkeypatch.setattr(candidate_runs, "_worst", worst)
+    sets = ["plan.hosts=[7]", "schemes=['rs:4,2']", "seed=0"]
     (one,) = make_plan(parse_scenario(TEXT, sets=sets)).document["candidates"]
-    words = "a cell: the latency grows ... compare workload.requests = 4000"
-    of_growth = [line for line in one["warnings"] if states(line, words)]
-    assert len(of_growth) == (growing == 2)
+    assert max(requests) == longest
+    of_growth = [line for line in one["warnings"] if "latency grows" in line]
+    assert [states(line, words) for line in of_growth] == [True] * bool(words)
 
 
 def test_warnings_are_about_the_load_at_the_rate_that_is_asked_for():

@@ -47,7 +47,8 @@ from stripesim.sim.observe.result_row import ResultRow
 AFR: Final = 0.015
 #: Minimum served fraction of a rate, because a finite run ends with requests in flight.
 SERVED: Final = 0.97
-# A run that may be too short to show whether a rate is served is this many times longer next time.
+# A run that may be too short to show whether a rate is served, and how fast, is this many times longer next
+# time.
 _GROWTH: Final = 4
 # Requests of such a run, at most.
 _REQUESTS_MAX: Final = 200_000
@@ -77,6 +78,7 @@ class _WorstCells(NamedTuple):
 class SimulatedRuns(NamedTuple):
     """Numbers of a candidate's runs: the worst of each under all seeds, and a rebuild."""
 
+    at_rate: Scenario  # As it ran, at the required rate.
     worst: list[_WorstCells]
     rebuild: Rebuild
     recovering_worst: list[_WorstCells] | None  # While an OSD is rebuilt, if asked for.
@@ -115,7 +117,7 @@ def simulate_candidate(
     except ValueError as error:
         candidate.rule_out_by(problems_of(error)[0])
         return
-    worst, rebuild, recovering_worst, refusals = shared[key]
+    at_rate, worst, rebuild, recovering_worst, refusals = shared[key]
     candidate.refused = next(iter(refusals), None)
     candidate.results["bottleneck"] = worst[0].bottleneck
     if not all(_are_narrow(each, plan) for each in (worst, recovering_worst or worst)):
@@ -123,7 +125,7 @@ def simulate_candidate(
             f"intervals are wider than plan.interval_percent ({plan.interval_percent:g}) "
             f"after {NARROW_RUNS_MAX} runs: a longer run may narrow them"
         )
-    candidate.warnings += _short_warnings(candidate, plan, worst)
+    candidate.warnings += _short_warnings(candidate, plan, at_rate, worst)
     _judge_rate(candidate, plan, worst)
     _judge_latency(candidate, plan, worst)
     if recovering_worst is not None:
@@ -167,16 +169,17 @@ def _runs_of(
                 plan,
                 on_run,
             )
-    return SimulatedRuns(worst, rebuild, recovering_worst, refusals)
+    return SimulatedRuns(at_rate, worst, rebuild, recovering_worst, refusals)
 
 
 def _long_enough(
     scenario: Scenario, plan: PlanSpec, engine: str, on_run: Callable[[], None]
 ) -> tuple[Scenario, list[_WorstCells]]:
-    """Run a candidate at the required rate, long enough to show whether that rate is served.
+    """Run a candidate at the required rate, long enough to show whether that rate is served, and how fast.
 
     The requests that are in flight when the last one arrives are not served. If they pile up, their share
-    stays as high in a longer run. Otherwise it falls with the length.
+    stays as high in a longer run. Otherwise it falls with the length. And a run starts with an idle cluster,
+    so its latencies grow at first.
     """
     # Runs differ in their requests, but not in the op graphs.
     graphs: dict[Cell, CompiledGraphs] = {}
@@ -197,13 +200,21 @@ def _long_enough(
         return at_rate, worst
     unserved = _unserved_share(worst)
     limit = 1.0
-    while 0.0 < unserved < limit and _GROWTH * requests <= _REQUESTS_MAX:
+    while 0.0 < unserved < limit or _growing_cells(worst):
         requests *= _GROWTH
+        if requests > _REQUESTS_MAX:
+            break
         at_rate = at_rate.replaced(workload=at_rate.workload.lasting(requests))
         worst = under_seeds(at_rate)
         limit = unserved / 2
         unserved = _unserved_share(worst)
     return at_rate, worst
+
+
+def _growing_cells(worst: Sequence[_WorstCells]) -> list[str]:
+    """List the cells whose latency grows through most runs. A single one may grow by chance."""
+    runs = Counter(name for one in worst for name in one.growing_cells)
+    return [name for name, count in runs.items() if count > len(worst) / 2]
 
 
 def _unserved_share(worst: Sequence[_WorstCells]) -> float:
@@ -247,15 +258,15 @@ def _are_narrow(worst: Sequence[_WorstCells], plan: PlanSpec) -> bool:
 
 
 def _short_warnings(
-    candidate: Candidate, plan: PlanSpec, worst: Sequence[_WorstCells]
+    candidate: Candidate,
+    plan: PlanSpec,
+    at_rate: Scenario,
+    worst: Sequence[_WorstCells],
 ) -> list[str]:
     """Warn of runs that are too short for their queues to settle, as `run` does."""
     assert candidate.scenario is not None
     if plan.rate_per_s is not None:
-        # A single run may grow by chance.
-        runs = Counter(name for one in worst for name in one.growing_cells)
-        growing = [name for name, count in runs.items() if count > len(worst) / 2]
-        return growth_warnings(candidate.scenario, growing)
+        return growth_warnings(at_rate, _growing_cells(worst))
     bound = candidate.bound
     rate = min(one.iops for one in worst)
     if bound is not None and rate > BURST * bound.iops:
