@@ -161,6 +161,48 @@ def test_clients_wait_for_read_leases_only_if_the_lost_osd_may_still_run(
         assert when["clean"] - when["out"] < 8
 
 
+def test_a_clean_group_forgets_who_held_a_lease_before(make_pool, models):
+    # Given OSD 0, which loses power and may still run, and long after the cluster is clean OSD 1, which is
+    # known to have died
+    pool, _ = ring(make_pool, models, 12)
+    acting = pool.cluster.acting.astype(np.int64)
+
+    def up_sets(weights):
+        rows = acting.copy()
+        for osd, spare in ((0, 4), (1, 5)):
+            if osd in weights.out:
+                rows[rows == osd] = spare
+        return rows
+
+    plan = FaultPlan(
+        failures=[
+            Failure(osds=(0,), time_ns=10 * SECOND_NS, kind="power"),
+            Failure(osds=(1,), time_ns=300 * SECOND_NS, kind="process"),
+        ],
+        up_sets=up_sets,
+        image_objects=60,
+        model=recovery_model("pacific").given(
+            down_out_interval_ns=60 * SECOND_NS, digest_period_ns=0
+        ),
+    )
+    load = Synthetic(
+        pattern="seq",
+        block_bytes=4096,
+        image_bytes=60 * 4 * MIB,
+        read_fraction=1.0,
+        requests=1,
+        queue_depth=1,
+    )
+    result = simulate(pool, load.start(), faults=plan)
+    states = result.timeline["pg_states"]
+    waits = np.array(states["active+wait"])
+    times_s = np.array(states["time_s"])
+    # Then groups wait for the lease of the first, and none for one of the second.
+    assert waits[times_s < 300].max() > 0
+    assert times_s.max() > 300
+    assert waits[times_s >= 300].max() == 0
+
+
 def test_two_reporters_from_two_hosts_are_waited_for(make_pool, models):
     plan, result = story(make_pool, models, kind="power")
     pool, _ = ring(make_pool, models, 12)
