@@ -203,6 +203,43 @@ def test_a_clean_group_forgets_who_held_a_lease_before(make_pool, models):
     assert waits[times_s >= 300].max() == 0
 
 
+def test_a_primary_whose_operations_are_cut_off_recovers_others_instead(
+    make_pool, models, change
+):
+    # Given primaries that recover one object at a time to OSD 4, over a network that takes half a second, and
+    # its death while they do
+    slow = change(models, private_nic={"latency_ns": 0.5e9})
+    pool, _ = ring(make_pool, slow, 12)
+    acting = pool.cluster.acting.astype(np.int64)
+
+    def up_sets(weights):
+        spare = 5 if 4 in weights.out else 4
+        return np.where((acting == 0) & (0 in weights.out), spare, acting)
+
+    plan = FaultPlan(
+        failures=[
+            Failure(osds=(osd,), time_ns=time_s * SECOND_NS, kind="process")
+            for osd, time_s in ((0, 10), (4, 40))
+        ],
+        up_sets=up_sets,
+        image_objects=60,
+        model=recovery_model("pacific").given(
+            down_out_interval_ns=0, digest_period_ns=0, recovery_max_active_count=1
+        ),
+    )
+    load = Synthetic(
+        pattern="seq",
+        block_bytes=4096,
+        image_bytes=60 * 4 * MIB,
+        read_fraction=1.0,
+        requests=1,
+        queue_depth=1,
+    )
+    faults = simulate(pool, load.start(), faults=plan).row.faults
+    assert faults.recovery.recovery_operations_cut > 0
+    assert faults.clean_at_end
+
+
 def test_two_reporters_from_two_hosts_are_waited_for(make_pool, models):
     plan, result = story(make_pool, models, kind="power")
     pool, _ = ring(make_pool, models, 12)
