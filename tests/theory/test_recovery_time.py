@@ -161,6 +161,85 @@ def test_clients_wait_for_read_leases_only_if_the_lost_osd_may_still_run(
         assert when["clean"] - when["out"] < 8
 
 
+def test_a_clean_group_forgets_who_held_a_lease_before(make_pool, models):
+    # Given OSD 0, which loses power and may still run, and long after the cluster is clean OSD 1, which is
+    # known to have died
+    pool, _ = ring(make_pool, models, 12)
+    acting = pool.cluster.acting.astype(np.int64)
+
+    def up_sets(weights):
+        rows = acting.copy()
+        for osd, spare in ((0, 4), (1, 5)):
+            if osd in weights.out:
+                rows[rows == osd] = spare
+        return rows
+
+    plan = FaultPlan(
+        failures=[
+            Failure(osds=(0,), time_ns=10 * SECOND_NS, kind="power"),
+            Failure(osds=(1,), time_ns=300 * SECOND_NS, kind="process"),
+        ],
+        up_sets=up_sets,
+        image_objects=60,
+        model=recovery_model("pacific").given(
+            down_out_interval_ns=60 * SECOND_NS, digest_period_ns=0
+        ),
+    )
+    load = Synthetic(
+        pattern="seq",
+        block_bytes=4096,
+        image_bytes=60 * 4 * MIB,
+        read_fraction=1.0,
+        requests=1,
+        queue_depth=1,
+    )
+    result = simulate(pool, load.start(), faults=plan)
+    states = result.timeline["pg_states"]
+    waits = np.array(states["active+wait"])
+    times_s = np.array(states["time_s"])
+    # Then groups wait for the lease of the first, and none for one of the second.
+    assert waits[times_s < 300].max() > 0
+    assert times_s.max() > 300
+    assert waits[times_s >= 300].max() == 0
+
+
+def test_a_primary_whose_operations_are_cut_off_recovers_others_instead(
+    make_pool, models, change
+):
+    # Given primaries that recover one object at a time to OSD 4, over a network that takes half a second, and
+    # its death while they do
+    slow = change(models, private_nic={"latency_ns": 0.5e9})
+    pool, _ = ring(make_pool, slow, 12)
+    acting = pool.cluster.acting.astype(np.int64)
+
+    def up_sets(weights):
+        spare = 5 if 4 in weights.out else 4
+        return np.where((acting == 0) & (0 in weights.out), spare, acting)
+
+    plan = FaultPlan(
+        failures=[
+            Failure(osds=(osd,), time_ns=time_s * SECOND_NS, kind="process")
+            for osd, time_s in ((0, 10), (4, 40))
+        ],
+        up_sets=up_sets,
+        image_objects=60,
+        model=recovery_model("pacific").given(
+            down_out_interval_ns=0, digest_period_ns=0, recovery_max_active_count=1
+        ),
+    )
+    load = Synthetic(
+        pattern="seq",
+        block_bytes=4096,
+        image_bytes=60 * 4 * MIB,
+        read_fraction=1.0,
+        requests=1,
+        queue_depth=1,
+    )
+    faults = simulate(pool, load.start(), faults=plan).row.faults
+    assert faults.recovery.recovery_operations_cut > 0
+    assert faults.clean_at_end
+
+
 def test_two_reporters_from_two_hosts_are_waited_for(make_pool, models):
     plan, result = story(make_pool, models, kind="power")
     pool, _ = ring(make_pool, models, 12)

@@ -8,7 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.roles import PRIMARY_CPU, SSD, shard_role
 from stripesim.sim.durability.losses import inconsistency
+from stripesim.sim.engine.graph import NO_ROLE
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.observe.audit import (
     BOUND,
     BUSY,
@@ -27,7 +31,11 @@ from stripesim.sim.observe.audit import (
     audit_run,
     falls,
 )
-from stripesim.sim.observe.audit_numbers import row_numbers
+from stripesim.sim.observe.audit_numbers import (
+    _uses_after_reply,
+    _written_factor,
+    row_numbers,
+)
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.result_row import ResultRow, withheld_columns
 from stripesim.sim.observe.window import Window
@@ -350,6 +358,36 @@ def test_the_busiest_osd_is_that_of_most_requests_in_flight_in_the_middle(
     assert numbers.queue == BusiestQueue(waiting=2, arrived=2, completed=1)
     # Three requests complete until 20, three later.
     assert numbers.halves == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "acting", "factor"),
+    [
+        ("rep:3", [[0, 1, 2], [1, 2, 3]], 3.0),
+        ("rep:3", [[0, 1, 2], [1, NO_OSD, 3]], 2.0),
+        # Each of four data shards and two parities has a quarter of an object.
+        ("rs:4,2", [[0, 1, 2, 3, 4, 5]], 6 / 4),
+        ("rs:4,2", [[0, 1, 2, 3, 4, NO_OSD]], 5 / 4),
+    ],
+)
+def test_the_group_with_the_fewest_members_decides_what_is_written_at_least(
+    models, make_pool, scheme, acting, factor
+):
+    assert _written_factor(make_pool(models, scheme, osds=6, acting=acting)) == factor
+
+
+@pytest.mark.parametrize(("first", "left"), [(None, 1), (1, 3)])
+def test_uses_that_a_reply_does_not_surely_wait_for_may_be_left_at_the_end(first, left):
+    # Given two reads whose data the reply waits for, or of which it waits for one, and a use after both
+    graph = GraphBuilder("read")
+    reads = [
+        graph.use(shard_role(shard, SSD), 100, after=[graph.issue], label="read")
+        for shard in range(2)
+    ]
+    data = graph.join(reads, first=first, label="data")
+    graph.use(PRIMARY_CPU, 10, after=[data], label="clean up")
+    path = graph.finish(reply=graph.delay(NO_ROLE, 10, after=[data], label="reply"))
+    assert _uses_after_reply(path) == left
 
 
 def test_a_refused_row_keeps_what_was_asked_for_and_the_reason():
