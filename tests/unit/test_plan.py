@@ -258,6 +258,15 @@ def test_a_candidate_that_cannot_be_fails_by_the_key_that_is_wrong():
     assert row["verdict"] == "fails: schemes"
 
 
+def test_an_unknown_drive_rules_out_its_candidates_alone():
+    drives = "plan.prices.drives={nvme-tlc={drive=1.0}, nvme-tcl={drive=1.0}}"
+    sets = ["schemes=['rep:3']", "plan.hosts=[7]", "plan.usable_bytes=1TB", drives]
+    scenario = parse_scenario(TEXT, sets=[*sets, "plan.drive=['nvme-tcl', 'nvme-tlc']"])
+    (wrong, right) = make_plan(scenario).document["candidates"]
+    assert states(wrong["fails"][0], "cluster.drive ... nvme-tcl")
+    assert right["iops"] is not None
+
+
 def test_rebuilds_are_drawn_in_the_unit_of_the_slowest(document):
     candidates = deepcopy(document)
     first, *others = candidates["candidates"]

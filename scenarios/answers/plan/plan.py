@@ -198,7 +198,8 @@ def _recommendation(
         for one in every
         if one.refused is not None
     ]
-    scenarios = [one.scenario for one in every if one.scenario]
+    # Models of other candidates cannot be built.
+    scenarios = [one.scenario for one in every if one.scenario and one.capacity]
     outside = outside_of_all(
         at_required_rate(one, plan.rate_per_s) for one in scenarios
     )
