@@ -171,6 +171,15 @@ def unsteady_reason(
     return None
 
 
+def _left_later(requested: ClientRequests, stop_ns: int) -> int:
+    """Return by how many requests more are in flight at a stop than when the middle one arrived."""
+    middle = len(requested.issued_ns) // 2
+    middle_ns = int(requested.issued_ns[middle - 1])
+    completed_ns = requested.completed_ns[requested.done]
+    in_second_half = (completed_ns > middle_ns) & (completed_ns <= stop_ns)
+    return len(requested.issued_ns) - middle - int(in_second_half.sum())
+
+
 @dataclass(frozen=True)
 class OfferedLoad:
     """The rate that an open loop offered; None for a closed loop, which offers none."""
@@ -184,9 +193,10 @@ def offered_load(
 ) -> OfferedLoad:
     """Return the rate that an open loop offered and whether the cluster kept up.
 
-    Arrivals and completions count until the last request arrives. The cluster is saturated if it
-    completes less than `SATURATED_BELOW` of the arrivals and the remainder exceeds the few requests
-    in flight at any moment.
+    Arrivals and completions count until the last request arrives. The cluster is saturated if too many
+    requests are left then, more than the rest to `SATURATED_BELOW` and than ten and four standard deviations
+    of their number, and if more than half of that many came to be left in the second half of the run. A run
+    that is short against its latencies ends with many requests in flight, but had as many at its middle.
 
     Parameters
     ----------
@@ -213,5 +223,7 @@ def offered_load(
         return OfferedLoad(None, False)
     served = int((requested.done & (requested.completed_ns <= stop_ns)).sum())
     left = issued - served
-    is_saturated = served < SATURATED_BELOW * issued and left > 10 + 4 * sqrt(issued)
+    left_max = max((1 - SATURATED_BELOW) * issued, 10 + 4 * sqrt(issued))
+    later = _left_later(requested, stop_ns)
+    is_saturated = left > left_max and later > left_max / 2
     return OfferedLoad(issued / (stop_ns / 1e9), is_saturated)

@@ -58,8 +58,29 @@ def test_a_cluster_is_saturated_if_ten_and_four_deviations_of_the_arrivals_are_l
     issued_ns = np.arange(1, 101) * 10**9
     completed_ns = issued_ns.copy()
     completed_ns[100 - left :] = PENDING
-    zeros = np.zeros(100, dtype=np.int64)
-    requested = ClientRequests(
+    requested = requests(issued_ns, completed_ns)
+    load = offered_load(requested, 100 * 10**9, is_closed=False)
+    assert load.is_saturated == is_saturated
+
+
+@pytest.mark.parametrize(
+    ("grows_by", "is_saturated"), [(0.0, False), (0.1, False), (0.2, True)]
+)
+def test_a_short_run_is_saturated_if_more_requests_are_in_flight_at_its_end(
+    grows_by, is_saturated
+):
+    # Given 1,000 arrivals, 1 s apart, that take 200 s at first. Of those that arrived, 200 are left at the end,
+    # or 200 + 1000 × growth / (1 + growth).
+    issued_ns = np.arange(1, 1001) * 10**9
+    latencies_ns = 200 * 10**9 + np.arange(1000) * round(grows_by * 10**9)
+    requested = requests(issued_ns, issued_ns + latencies_ns)
+    load = offered_load(requested, 1200 * 10**9, is_closed=False)
+    assert load.is_saturated == is_saturated
+
+
+def requests(issued_ns, completed_ns):
+    zeros = np.zeros(len(issued_ns), dtype=np.int64)
+    return ClientRequests(
         issued_ns=issued_ns,
         completed_ns=completed_ns,
         lengths_bytes=zeros + 4096,
@@ -67,5 +88,3 @@ def test_a_cluster_is_saturated_if_ten_and_four_deviations_of_the_arrivals_are_l
         groups=zeros,
         ages_ns=zeros,
     )
-    load = offered_load(requested, 100 * 10**9, is_closed=False)
-    assert load.is_saturated == is_saturated
