@@ -69,8 +69,8 @@ def test_a_cluster_is_saturated_if_ten_and_four_deviations_of_the_arrivals_are_l
 def test_a_short_run_is_saturated_if_more_requests_are_in_flight_at_its_end(
     grows_by, is_saturated
 ):
-    # Given 1,000 arrivals, 1 s apart, that take 200 s at first, and each of them longer than the last: 200 are
-    # left at the end, or 273 or 333. More than 136 are too many, if over 68 of them came in the second half.
+    # Given 1,000 arrivals, 1 s apart, that take 200 s at first, and each longer than the last: 200 are
+    # left at the end, or 273 or 334. More than 136 are too many, if over 68 of them came in the second half.
     issued_ns = np.arange(1, 1001) * 10**9
     latencies_ns = 200 * 10**9 + np.arange(1000) * round(grows_by * 10**9)
     requested = requests(issued_ns, issued_ns + latencies_ns)
