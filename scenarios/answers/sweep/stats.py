@@ -46,8 +46,10 @@ def aggregate(rows: Rows, swept: Sequence[str] = ()) -> list[dict[str, Any]]:
 
     >>> cell = {"scheme": "rep:3", "op": "read", "pattern": "seq", "block_size_bytes": 4096}
     >>> means = aggregate([{**cell, "iops": 1.0}, {**cell, "iops": 3.0}])
-    >>> [(mean["replications"], mean["iops"], round(mean["iops_ci_low"], 3)) for mean in means]
-    [(2, 2.0, -10.706)]
+    >>> [(mean["replications"], mean["iops"], round(mean["iops_ci_high"], 3)) for mean in means]
+    [(2, 2.0, 14.706)]
+    >>> means[0]["iops_ci_low"]  # 2.0 - 12.706, but no rate is negative
+    0.0
     """
     keys = _keys(swept)
     numbers = _averaged(rows, keys)
