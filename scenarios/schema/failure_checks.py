@@ -212,7 +212,7 @@ def _targets(scenario: ScenarioKeys, faults: FaultsSpec) -> Iterator[KeyProblem]
 def _numbers_of_event(
     scenario: ScenarioKeys, where: str, event: EventSpec
 ) -> Iterator[KeyProblem]:
-    """Check that the targets of an event are numbers of OSDs, hosts and racks that exist."""
+    """Check that the targets of an event are numbers of OSDs, hosts and racks that exist, each named once."""
     counts = {
         "osds": (scenario.cluster.osd_count, "an OSD"),
         "hosts": (scenario.cluster.host_count, "a host"),
@@ -224,6 +224,7 @@ def _numbers_of_event(
         for place, number in enumerate(getattr(event, key)):
             if number >= count:
                 yield problem(f"{where}.{key}.{place}", number, wanted, *_COUNTS)
+        yield from repeats(f"{where}.{key}", getattr(event, key))
 
 
 def _keys_of_event(where: str, event: EventSpec) -> Iterator[KeyProblem]:

@@ -353,7 +353,7 @@ def test_each_replica_is_rebuilt_from_one_other(lost_shard: int) -> None:
 def test_one_copy_cannot_lose_its_shard(op: str, state: str) -> None:
     # No spare host brings the data back, so the scheme is at fault.
     with pytest.raises(AnswerError, match="--scheme: got rep:1"):
-        one(op, "rep:1", state=state, lost_shard=0)
+        one(op, "rep:1", state=state)
 
 
 def test_of_a_large_object_the_first_round_of_its_repair_is_explained() -> None:

@@ -82,6 +82,7 @@ def said(faults: str, *sets: str) -> list[str]:
         ("[[faults.events]]\nosds = [14]\nat_s = 1", "s.toml:13: faults.events.osds", "got 14, wanted an"),
         ("[[faults.events]]\nhosts = [7]\nat_s = 1", "s.toml:13: faults.events.hosts", "from 0 to 6"),
         ("[[faults.events]]\nracks = [0]\nat_s = 1", "s.toml:13: faults.events.racks", "cluster.racks, too"),
+        ("[[faults.events]]\nosds = [1, 2, 1]\nat_s = 1", "s.toml:13: faults.events.osds", "got 1 twice"),
         ("[[faults.events]]\nosds = [1]\nat_s = -1", "s.toml:14: faults.events.at_s", "at least 0.0"),
         (
             "[[faults.events]]\nosds = [1]\nat_s = 5\nreturn_s = 4",

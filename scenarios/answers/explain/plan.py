@@ -269,18 +269,19 @@ def _group(question: RequestQuestion, pool: Pool) -> int:
 
 
 def _lost_osd(question: RequestQuestion, pool: Pool, group: int) -> int:
+    name = pool.scheme.name
     last = pool.scheme.width - 1
-    if not 0 <= question.lost_shard <= last:
-        wanted = f"0 to {last} for {pool.scheme.name}"
+    # A single copy does not survive whatever shard is asked for.
+    if last and not 0 <= question.lost_shard <= last:
+        wanted = f"0 to {last} for {name}"
         raise AnswerError(
             Problem(place="--lost-shard", got=str(question.lost_shard), wanted=wanted)
         )
-    if not pool.scheme.can_decode(frozenset({question.lost_shard})):
-        name = pool.scheme.name
+    if not last or not pool.scheme.can_decode(frozenset({question.lost_shard})):
         raise AnswerError(
             Problem(
                 place="--scheme",
-                got=f"{name}, which loses data with shard {question.lost_shard}",
+                got=f"{name}, which loses data with shard {min(question.lost_shard, last)}",
                 wanted="a scheme that survives the loss of a shard",
             )
         )
