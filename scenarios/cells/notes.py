@@ -31,7 +31,7 @@ from stripesim.scenarios.cells.models import cluster_set
 from stripesim.scenarios.cells.placement import crush_of, up_sets
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.schema.units import bytes_text, number_text
+from stripesim.scenarios.schema.units import bytes_text, first_text, number_text
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.observe.limits import resource_name
 from stripesim.sim.run import Run
@@ -455,7 +455,8 @@ def growth_warnings(scenario: Scenario, growing_cells: Sequence[str]) -> list[st
     longer = f"workload.duration_s = {_LONGER * (scenario.duration_s or 0):g}"
     if scenario.workload.requests is not None:
         longer = f"workload.requests = {_LONGER * scenario.workload.requests}"
-    return [f"{_named(growing_cells)}: {_GROWS}: compare {longer}"]
+    named = first_text(growing_cells, _NAMED_MAX)
+    return [f"{named}: {_GROWS}: compare {longer}"]
 
 
 def _longer_run(scenario: Scenario) -> str:
@@ -494,18 +495,11 @@ def length_warnings(
     """
     if not slow_cells:
         return []
-    names = [name for name, _ in slow_cells]
+    named = first_text([name for name, _ in slow_cells], _NAMED_MAX)
     kinds = dict.fromkeys(kind for _, kind in slow_cells)
     return [
-        f"{_named(names)}: {settling_text(kinds, scenario)}: compare {_longer_run(scenario)}"
+        f"{named}: {settling_text(kinds, scenario)}: compare {_longer_run(scenario)}"
     ]
-
-
-def _named(names: Sequence[str]) -> str:
-    """List the first names, and count the others."""
-    left_out = len(names) - _NAMED_MAX
-    more = f" and {left_out} more" if left_out > 0 else ""
-    return f"{', '.join(names[:_NAMED_MAX])}{more}"
 
 
 def row_warnings(scenario: Scenario, result: Run) -> list[str]:

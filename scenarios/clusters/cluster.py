@@ -45,7 +45,7 @@ from stripesim.scenarios.clusters.report_schema import (
     value_text,
 )
 from stripesim.scenarios.schema.keys import FILL_RATIOS
-from stripesim.scenarios.schema.units import bytes_text
+from stripesim.scenarios.schema.units import bytes_text, first_text
 
 _KIB: Final = 1024
 _TIB: Final = 1024**4
@@ -685,8 +685,4 @@ def osds_text(osds: Iterable[int]) -> str:
     >>> osds_text([3, 5])
     'osd.3, osd.5'
     """
-    names = [f"osd.{osd}" for osd in osds]
-    text = ", ".join(names[:_LISTED])
-    if len(names) > _LISTED:
-        text += f" and {len(names) - _LISTED} more"
-    return text
+    return first_text([f"osd.{osd}" for osd in osds], _LISTED)

@@ -9,6 +9,7 @@ import numpy as np
 from stripesim.models.placement import NONE, OsdMap, PgSets
 from stripesim.scenarios.clusters.documents import Documents
 from stripesim.scenarios.clusters.osd_map import parse_pg_id
+from stripesim.scenarios.schema.units import first_text
 
 #: For each OSD, the groups it acts for, and the groups it is the up primary of.
 Counts = Mapping[int, tuple[int, int]]
@@ -62,12 +63,9 @@ def acting_warnings(sets: Mapping[int, PgSets], documents: Documents) -> list[st
             differing.append(row.pgid)
     if not differing:
         return []
-    listed = ", ".join(differing[:_LISTED])
-    if len(differing) > _LISTED:
-        listed += f" and {len(differing) - _LISTED} more"
     return [
         f"pg_stats: {len(differing)} of {len(documents.pg_rows)} placement groups act on other OSDs than "
-        f"mapped: {listed}. Their data are of another moment, or of another cluster"
+        f"mapped: {first_text(differing, _LISTED)}. Their data are of another moment, or of another cluster"
     ]
 
 
@@ -93,11 +91,8 @@ def count_warnings(
             )
     if not differing:
         return []
-    warning = (
-        f"num_pg_by_osd: {len(differing)} OSDs differ: {', '.join(differing[:_LISTED])}"
-    )
-    if len(differing) > _LISTED:
-        warning += f" and {len(differing) - _LISTED} more"
+    listed = first_text(differing, _LISTED)
+    warning = f"num_pg_by_osd: {len(differing)} OSDs differ: {listed}"
     states = [
         f"{row.num} {row.state}"
         for row in documents.pg_states

@@ -9,6 +9,7 @@ from stripesim.models.placement import Bucket, BucketArgs, CrushMap, Rule
 from stripesim.models.placement.crush.elements import Alg
 from stripesim.models.placement.crush.shadow import shadow_name
 from stripesim.scenarios.clusters.report_schema import printable
+from stripesim.scenarios.schema.units import first_text
 
 KeyT = TypeVar("KeyT")
 
@@ -79,13 +80,9 @@ def with_safe_names(crush: CrushMap) -> tuple[CrushMap, list[str]]:
 
 def _renaming_warning(changed: Sequence[tuple[str, str]]) -> str:
     """Return a warning that lists the first of the old and new names."""
-    listed = ", ".join(
-        f"{printable(old)!r} is now {new}" for old, new in changed[:_LISTED]
-    )
-    warning = f"crushmap: names that the text of a CRUSH map cannot have: {listed}"
-    if len(changed) > _LISTED:
-        warning += f" and {len(changed) - _LISTED} more"
-    return warning
+    renamed = [f"{printable(old)!r} is now {new}" for old, new in changed]
+    listed = first_text(renamed, _LISTED)
+    return f"crushmap: names that the text of a CRUSH map cannot have: {listed}"
 
 
 def _shadows(crush: CrushMap) -> dict[int, tuple[int, str]]:

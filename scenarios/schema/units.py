@@ -25,6 +25,7 @@ read as ``kB``.
 
 import math
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Integral
 from typing import Final
@@ -190,6 +191,17 @@ def counted_text(count: int, noun: str) -> str:
     ('1 host', '1,200 hosts')
     """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def first_text(texts: Sequence[str], most: int, *, separator: str = ", ") -> str:
+    """List the first texts, and count the others.
+
+    >>> first_text(["osd.3", "osd.5", "osd.7"], 2)
+    'osd.3, osd.5 and 1 more'
+    """
+    listed = separator.join(texts[:most])
+    left_out = len(texts) - most
+    return f"{listed} and {left_out} more" if left_out > 0 else listed
 
 
 #: Smallest half of an interval to write, as a part of its value: half of the last of three digits.

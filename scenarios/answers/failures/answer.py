@@ -5,7 +5,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from stripesim.scenarios.schema.units import bytes_text, counted_text, duration_text
+from stripesim.scenarios.schema.units import (
+    bytes_text,
+    counted_text,
+    duration_text,
+    first_text,
+)
 from stripesim.scenarios.show.figures.rehearsal import fill_layers
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
 from stripesim.scenarios.show.figures.specification import (
@@ -91,10 +96,7 @@ def failure_name(row: Row) -> str:
 
 
 def _names(rows: Sequence[Row]) -> str:
-    names = ", ".join(failure_name(row) for row in rows[:_NAMED_MAX])
-    if len(rows) > _NAMED_MAX:
-        names += f" and {len(rows) - _NAMED_MAX} more"
-    return names
+    return first_text(list(map(failure_name, rows)), _NAMED_MAX)
 
 
 def by_room(rows: Sequence[Row]) -> list[Row]:

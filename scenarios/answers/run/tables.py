@@ -7,7 +7,12 @@ from typing import Any, Final
 from stripesim.models.cpu import busy_cores
 from stripesim.scenarios.answers.run.advise import gain_text, notable
 from stripesim.scenarios.schema.keys import Cell
-from stripesim.scenarios.schema.units import bytes_text, number_text, size_text
+from stripesim.scenarios.schema.units import (
+    bytes_text,
+    first_text,
+    number_text,
+    size_text,
+)
 from stripesim.scenarios.show.tables import Table
 
 #: Longest list of events with equal time and kind.
@@ -21,7 +26,11 @@ def timeline_table(timeline: Mapping[str, Any]) -> Table:
     parts = (timeline.get(key) for key in ("scheme", "op", "pattern"))
     name = " ".join(str(part) for part in parts if part)
     rows = [
-        [time, what, _joined([event["text"] for event in alike])]
+        [
+            time,
+            what,
+            first_text([event["text"] for event in alike], _TEXTS_MAX, separator="; "),
+        ]
         for (time, what), alike in groupby(timeline["events"], _time_and_kind)
     ]
     return Table(
@@ -36,14 +45,6 @@ def timeline_table(timeline: Mapping[str, Any]) -> Table:
 
 def _time_and_kind(event: Mapping[str, Any]) -> tuple[str, str]:
     return f"{event['time_s']:,.3f}", event["what"]
-
-
-def _joined(texts: Sequence[str]) -> str:
-    """Join the first texts and count the others."""
-    text = "; ".join(texts[:_TEXTS_MAX])
-    if len(texts) > _TEXTS_MAX:
-        text += f" and {len(texts) - _TEXTS_MAX} more"
-    return text
 
 
 def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
