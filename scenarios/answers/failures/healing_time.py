@@ -82,21 +82,19 @@ def healing_paces(
     notes
         Reasons why pools are not simulated.
     """
-    filled = _filled(cluster, pools)
+    layouts = _layouts(cluster, pools)
     paces: dict[int, HealingPace] = {}
     by_layout: dict[_Layout, HealingPace | None] = {}
     notes = []
-    for each in filled:
+    for each, layout in layouts:
         pool = each.pool
-        layout = _layout(cluster, each)
         if layout not in by_layout and len(by_layout) < POOLS_MAX:
             progress(f"rebuild of pool {pool.placed.name}")
             by_layout[layout], reason = _simulated_pace(cluster, each)
             if reason:
                 notes.append(f"pool {pool.placed.name}: not simulated: {reason}")
     known = {layout: pace for layout, pace in by_layout.items() if pace is not None}
-    for each in filled if known else ():
-        layout = _layout(cluster, each)
+    for each, layout in layouts if known else ():
         nearest = min(known, key=partial(_size_ratio, layout))
         paces[each.pool.placed.id] = known.get(layout, known[nearest])
     return paces, notes
@@ -104,21 +102,22 @@ def healing_paces(
 
 def rebuilds_count(cluster: ImportedCluster, pools: Sequence[PoolFailures]) -> int:
     """Return how many rebuilds `healing_paces` simulates."""
-    return min(
-        POOLS_MAX, len({_layout(cluster, each) for each in _filled(cluster, pools)})
-    )
+    layouts = {layout for _, layout in _layouts(cluster, pools)}
+    return min(POOLS_MAX, len(layouts))
 
 
-def _filled(
+def _layouts(
     cluster: ImportedCluster, pools: Sequence[PoolFailures]
-) -> list[PoolFailures]:
-    """Return the pools with data, those with most objects first: each object takes a time of its own."""
+) -> list[tuple[PoolFailures, _Layout]]:
+    """Return the pools with data and their layouts. Each object takes time, so those with most come first."""
 
-    def objects_count(each: PoolFailures) -> float:
-        _, _, object_bytes = _layout(cluster, each)
+    def objects_count(item: tuple[PoolFailures, _Layout]) -> float:
+        each, (_, _, object_bytes) = item
         return float(each.client_bytes.sum()) / object_bytes
 
-    filled = [each for each in pools if each.shard_bytes.any()]
+    filled = [
+        (each, _layout(cluster, each)) for each in pools if each.shard_bytes.any()
+    ]
     return sorted(filled, key=objects_count, reverse=True)
 
 
