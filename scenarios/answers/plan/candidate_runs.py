@@ -11,6 +11,7 @@ from stripesim.scenarios.answers.durability.durability import (
     described_system,
 )
 from stripesim.scenarios.answers.plan.candidates import Candidate, Verdict
+from stripesim.scenarios.cells.bound import Bound
 from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
@@ -49,7 +50,7 @@ AFR: Final = 0.015
 SERVED: Final = 0.97
 # A run that may be too short to show whether a rate is served, and how fast, is this many times longer next
 # time.
-_GROWTH: Final = 4
+_LONGER: Final = 4
 # Requests of such a run, at most.
 _REQUESTS_MAX: Final = 200_000
 # Splitting walks for one candidate: the interval spans some tenths of a nine.
@@ -125,7 +126,7 @@ def simulate_candidate(
             f"intervals are wider than plan.interval_percent ({plan.interval_percent:g}) "
             f"after {NARROW_RUNS_MAX} runs: a longer run may narrow them"
         )
-    candidate.warnings += _short_warnings(candidate, plan, at_rate, worst)
+    candidate.warnings += _short_warnings(plan, at_rate, candidate.bound, worst)
     _judge_rate(candidate, plan, worst)
     _judge_latency(candidate, plan, worst)
     if recovering_worst is not None:
@@ -201,7 +202,7 @@ def _long_enough(
     unserved = _unserved_share(worst)
     limit = 1.0
     while 0.0 < unserved < limit or _growing_cells(worst):
-        requests *= _GROWTH
+        requests *= _LONGER
         if requests > _REQUESTS_MAX:
             break
         at_rate = at_rate.replaced(workload=at_rate.workload.lasting(requests))
@@ -258,16 +259,14 @@ def _are_narrow(worst: Sequence[_WorstCells], plan: PlanSpec) -> bool:
 
 
 def _short_warnings(
-    candidate: Candidate,
     plan: PlanSpec,
     at_rate: Scenario,
+    bound: Bound | None,
     worst: Sequence[_WorstCells],
 ) -> list[str]:
     """Warn of runs that are too short for their queues to settle, as `run` does."""
-    assert candidate.scenario is not None
     if plan.rate_per_s is not None:
         return growth_warnings(at_rate, _growing_cells(worst))
-    bound = candidate.bound
     rate = min(one.iops for one in worst)
     if bound is not None and rate > BURST * bound.iops:
         return [
@@ -275,7 +274,7 @@ def _short_warnings(
             f"{rate_text(bound.iops)}, with a higher p99: compare a longer workload"
         ]
     slow_cells = dict.fromkeys(cell for one in worst for cell in one.slow_cells)
-    return length_warnings(candidate.scenario, list(slow_cells))
+    return length_warnings(at_rate, list(slow_cells))
 
 
 def _judge_rate(
