@@ -5,10 +5,11 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, get_args
 
 from stripesim.calibration.parameters.sets import DEVICE_TABLES
-from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.durability.durability import DETECTION_S
 from stripesim.scenarios.answers.plan.candidate_runs import AFR
 from stripesim.scenarios.cells.models import sets_with
+from stripesim.scenarios.schema.geometry import failure_domain
 from stripesim.scenarios.schema.keys import (
     SITES_MAX,
     ClusterSpec,
@@ -340,7 +341,7 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "cores_per_host": cluster.cores_per_host,
         "parameters": cluster.parameters,
         "pg_num": cluster.pg_num,
-        "failure_domain": _domain_of(parse_scheme(scheme), cluster),
+        "failure_domain": failure_domain(base, parse_scheme(scheme))[0],
         **_requested(load),
         "arrivals": BY_RATE,
         "rate_per_s": rate_of(base) or RATE_PER_S,
@@ -365,15 +366,9 @@ def _first_hosts(base: Scenario) -> int:
     wanted = [
         scheme.width + 1
         for scheme in map(parse_scheme, base.schemes)
-        if _domain_of(scheme, cluster) == "host"
+        if failure_domain(base, scheme)[0] == "host"
     ]
     return max([cluster.host_count, *wanted])
-
-
-def _domain_of(scheme: RedundancyScheme, cluster: ClusterSpec) -> str:
-    if scheme.kind == "replicated":
-        return cluster.failure_domain_replicated
-    return cluster.failure_domain_erasure
 
 
 def _optional(cluster: ClusterSpec, durability: DurabilitySpec) -> dict[str, str]:
