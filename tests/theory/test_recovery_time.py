@@ -89,7 +89,12 @@ def story(
         model=model or recovery_model("pacific").given(digest_period_ns=0),
         **plan_keys,
     )
-    workload = Synthetic(
+    return plan, simulate(pool, one_read(objects), faults=plan)
+
+
+def one_read(objects):
+    """Start a client that reads once from an image of so many objects, and leaves recovery alone."""
+    return Synthetic(
         pattern="seq",
         block_bytes=4096,
         image_bytes=objects * 4 * MIB,
@@ -97,7 +102,6 @@ def story(
         requests=1,
         queue_depth=1,
     ).start()
-    return plan, simulate(pool, workload, faults=plan)
 
 
 def moments(result):
@@ -185,15 +189,7 @@ def test_a_clean_group_forgets_who_held_a_lease_before(make_pool, models):
             down_out_interval_ns=60 * SECOND_NS, digest_period_ns=0
         ),
     )
-    load = Synthetic(
-        pattern="seq",
-        block_bytes=4096,
-        image_bytes=60 * 4 * MIB,
-        read_fraction=1.0,
-        requests=1,
-        queue_depth=1,
-    )
-    result = simulate(pool, load.start(), faults=plan)
+    result = simulate(pool, one_read(60), faults=plan)
     states = result.timeline["pg_states"]
     waits = np.array(states["active+wait"])
     times_s = np.array(states["time_s"])
@@ -227,15 +223,7 @@ def test_a_primary_whose_operations_are_cut_off_recovers_others_instead(
             down_out_interval_ns=0, digest_period_ns=0, recovery_max_active_count=1
         ),
     )
-    load = Synthetic(
-        pattern="seq",
-        block_bytes=4096,
-        image_bytes=60 * 4 * MIB,
-        read_fraction=1.0,
-        requests=1,
-        queue_depth=1,
-    )
-    faults = simulate(pool, load.start(), faults=plan).row.faults
+    faults = simulate(pool, one_read(60), faults=plan).row.faults
     assert faults.recovery.recovery_operations_cut > 0
     assert faults.clean_at_end
 
